@@ -76,6 +76,15 @@ impl Child {
         scope: &Scope,
         until: Option<Moment>,
     ) -> Result<io::Result<ExitStatus>, Interrupted> {
+        self.watch(scope, until)
+    }
+
+    /// Waits for its end until `until`, and leaves it running where the wait ends first.
+    pub fn watch(
+        &self,
+        scope: &Scope,
+        until: Option<Moment>,
+    ) -> Result<io::Result<ExitStatus>, Interrupted> {
         scope.wait(until, || self.exit.lock().take())
     }
 }

@@ -25,6 +25,7 @@ mod armed {
     static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
 
+    /// Dies at the wanted passage of the wanted place.
     pub fn pass(name: &str) {
         let wanted = WANTED.get_or_init(|| {
             let text = env::var("POSTROOM_CRASH_AT").ok()?;

@@ -182,15 +182,45 @@ impl Folder {
     /// Makes `bytes` the content of `name`, so that a reader or a power cut sees the old content or
     /// the new and nothing between.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), FileError> {
-        let path = self.0.path.join(name);
-        let failed = |doing: &'static str, why| FileError::Io { doing, path: path.clone(), why };
-        let fresh = format!(".{name}.new");
-        let _ = rustix::fs::unlinkat(&self.0.fd, &fresh, AtFlags::empty());
-        let mut file = self.make_file(&fresh)?;
-        file.write_all(bytes).and_then(|()| file.sync_all()).map_err(|why| failed("write", why))?;
+        let fresh = self.write_beside(name, bytes, File::sync_all)?;
         rustix::fs::renameat(&self.0.fd, &fresh, &self.0.fd, name)
             .and_then(|()| rustix::fs::fsync(&self.0.fd))
-            .map_err(|why| failed("replace", why.into()))
+            .map_err(|why| io_error("replace", &self.0.path.join(name), why))
+    }
+
+    /// Replaces as [`Folder::replace`] does, but for content that a power cut may take.
+    pub fn replace_loosely(&self, name: &str, bytes: &[u8]) -> Result<(), FileError> {
+        let fresh = self.write_beside(name, bytes, |_| Ok(()))?;
+        rustix::fs::renameat(&self.0.fd, &fresh, &self.0.fd, name)
+            .map_err(|why| io_error("replace", &self.0.path.join(name), why))
+    }
+
+    /// Makes the file `name` with `bytes` in it, durably, unless there is one: then that stays.
+    pub fn create(&self, name: &str, bytes: &[u8]) -> Result<(), FileError> {
+        let fresh = self.write_beside(name, bytes, File::sync_all)?;
+        let linked = rustix::fs::linkat(&self.0.fd, &fresh, &self.0.fd, name, AtFlags::empty());
+        self.remove(&fresh)?;
+        match linked {
+            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(()),
+            Err(why) => Err(io_error("make", &self.0.path.join(name), why)),
+        }
+    }
+
+    /// Writes `bytes` into a new file beside `name`, and gives its name. It is this process's own,
+    /// since another may be replacing the same file.
+    fn write_beside(
+        &self,
+        name: &str,
+        bytes: &[u8],
+        sync: impl FnOnce(&File) -> io::Result<()>,
+    ) -> Result<String, FileError> {
+        let fresh = format!(".{name}.{}.new", super::hash::random_id());
+        let mut file = self.make_file(&fresh)?;
+        let written = file.write_all(bytes).and_then(|()| sync(&file));
+        written.map(|()| fresh.clone()).map_err(|why| {
+            let _ = rustix::fs::unlinkat(&self.0.fd, &fresh, AtFlags::empty());
+            FileError::Io { doing: "write", path: self.0.path.join(name), why }
+        })
     }
 
     /// Removes the file `name`, durably; one that is missing is no error.

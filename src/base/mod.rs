@@ -4,19 +4,23 @@
 //! It knows no word of the domain. It alone touches the clock, threads, processes, locks and
 //! renames (see `clippy.toml`).
 
+pub mod below;
 pub mod child;
 pub mod clock;
 pub mod crash;
+pub mod detached;
 pub mod folder;
 pub mod hash;
 pub mod left_overs;
 pub mod lock;
 pub mod scope;
 pub mod stop;
+pub mod target;
 pub mod text;
 pub mod thread;
 pub mod wake;
 
+pub use below::Below;
 pub use child::{Child, Launch};
 pub use clock::{Clock, Moment, Timestamp};
 pub use folder::{FileError, Folder};

@@ -3,10 +3,15 @@
 //!
 //! A journal's order decides: whoever appends finds out what came of it by reading on.
 
+mod append;
 mod file;
 mod files;
+mod generation;
 pub mod memory;
+mod scan;
+mod source;
 pub mod split;
+mod tail;
 
 use std::{fmt, sync::Arc};
 
@@ -166,9 +171,14 @@ pub trait Journal: Send + Sync {
     fn subscribe(&self, wake: &Wake) -> Subscription;
     /// Returns when what was appended outlives a power cut.
     fn sync(&self) -> Result<(), FileError>;
-    /// Durably drops all that lies before `keep`, for the journal's only writer. Positions from
+    /// A place between two lines, at most `bytes` before `place` and not behind it; the start where
+    /// nothing lies farther back.
+    fn back(&self, place: Position, bytes: u64) -> Result<Position, ReadError>;
+    /// Gives an unfinished last line its newline, for the journal's only writer.
+    fn close_tail(&self) -> Result<(), ReadError>;
+    /// Durably makes `line` all that is in the journal, for the journal's only writer. Positions from
     /// before are lost.
-    fn trim(&self, keep: Position) -> Result<(), ReadError>;
+    fn replace(&self, line: &str) -> Result<(), AppendError>;
 }
 
 /// Journals under one root.
@@ -205,13 +215,18 @@ pub struct Listing {
 
 /// Ends the watching when dropped.
 pub struct Watch {
-    _watcher: Option<notify::RecommendedWatcher>,
+    watcher: Option<notify::RecommendedWatcher>,
 }
 
 impl Watch {
     /// For journals that need no watcher.
     pub fn nothing() -> Self {
-        Self { _watcher: None }
+        Self { watcher: None }
+    }
+
+    /// Whether changes are told of at once; if not, ticks alone find them.
+    pub fn is_watching(&self) -> bool {
+        self.watcher.is_some()
     }
 }
 
