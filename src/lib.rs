@@ -26,3 +26,4 @@
 
 pub mod base;
 pub mod journal;
+pub mod model;

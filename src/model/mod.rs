@@ -1,0 +1,64 @@
+//! The words: plain data and pure rules. No file, no clock, no thread.
+
+mod conversation;
+mod fields;
+mod life;
+mod message;
+mod mode;
+mod name;
+mod protocol;
+mod team;
+mod team_file;
+mod tool;
+
+pub use conversation::{Conversation, Final, Mail, Next, Turn};
+pub use life::{Desired, LIFE_VERSION, Life, Span, Taken, Tries};
+pub use message::{Envelope, MOST_HOPS, Mailbox, Message, resolve_lead};
+pub use mode::PermissionMode;
+pub use name::{AgentName, BadName, CallId, MessageId, RunId, TypeName};
+pub use protocol::{Obedience, may_stop, obey};
+pub use team::{Durability, Errand, Limits, Place, Placed, Team, TeamFault, Teammate};
+pub use team_file::read_team;
+pub use tool::{ToolCall, ToolResult, ToolSpec};
+
+use serde::{Deserialize, Serialize};
+
+/// What kind of message it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Worked on; gets exactly one response.
+    Request,
+    /// For whoever waits for it; else context for the next turn.
+    Response,
+    /// Context; no reply.
+    Broadcast,
+    /// Something happened; no reply.
+    Event,
+}
+
+/// A protocol that a message takes part in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// A plan that somebody shall approve.
+    PlanApproval,
+    /// The owner of the mailbox shall end.
+    Shutdown,
+    /// A call that somebody shall allow.
+    Permission,
+}
+
+/// How a piece of work ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// As wished.
+    Ok,
+    /// It was tried and did not work.
+    Failed,
+    /// It was not allowed.
+    Denied,
+    /// Its teammate ended.
+    Stopped,
+}

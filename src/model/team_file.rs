@@ -1,0 +1,476 @@
+//! Reads a team file: JSON in which comments and trailing commas are allowed. All faults are found
+//! at once, each with its place.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use jsonc_parser::{
+    CollectOptions, ParseOptions,
+    ast::{Object, ObjectProp, Value},
+    common::Ranged,
+    parse_to_ast,
+};
+
+use super::{
+    AgentName, Durability, Errand, Limits, PermissionMode, Place, Placed, Team, TeamFault, Teammate,
+};
+use crate::base::text::listed;
+
+/// Reads the text of a team file called `default_name` (its file's name without ending).
+pub fn read_team(text: &str, default_name: &str) -> Result<Team, Vec<TeamFault>> {
+    let mut reader = Reader { text, faults: Vec::new() };
+    let team = reader.parse().and_then(|root| reader.team(&root, default_name));
+    reader.faults.sort();
+    match team {
+        Some(team) if reader.faults.is_empty() => Ok(team),
+        _ => Err(reader.faults),
+    }
+}
+
+const TEAM_KEYS: &[&str] = &[
+    "$schema",
+    "team",
+    "lead",
+    "provider",
+    "teammates",
+    "outside",
+    "permission_mode",
+    "limits",
+    "durability",
+    "tasks",
+    "start",
+];
+const TEAM_KEYS_TO_COME: &[&str] = &[
+    "providers",
+    "default_agent",
+    "agents",
+    "agent_folders",
+    "approver",
+    "rules",
+    "budget",
+    "prices",
+    "hooks",
+    "on_unknown_type",
+];
+const TEAMMATE_KEYS: &[&str] =
+    &["role", "description", "system_prompt", "provider", "permission_mode", "script", "count"];
+const TEAMMATE_KEYS_TO_COME: &[&str] =
+    &["type", "agent_type", "model", "plan_required", "claims", "approver", "budget"];
+const LIMIT_KEYS: &[&str] = &["tool_timeout_s", "grace_s", "mail_per_minute"];
+const LIMIT_KEYS_TO_COME: &[&str] = &["max_depth", "max_children", "question_timeout_s"];
+const MODES: &[(&str, PermissionMode)] = &[
+    ("plan", PermissionMode::Plan),
+    ("default", PermissionMode::Default),
+    ("auto", PermissionMode::Auto),
+    ("bypass", PermissionMode::Bypass),
+];
+const DURABILITIES: &[(&str, Durability)] =
+    &[("kill", Durability::Kill), ("power", Durability::Power)];
+const MOST_OF_A_KIND: u64 = 1000;
+
+struct Reader<'a> {
+    text: &'a str,
+    faults: Vec<TeamFault>,
+}
+
+/// What a teammate gets unless its entry says otherwise.
+struct Defaults {
+    mode: PermissionMode,
+}
+
+impl<'a> Reader<'a> {
+    fn parse(&mut self) -> Option<Object<'a>> {
+        let options = ParseOptions {
+            allow_comments: true,
+            allow_trailing_commas: true,
+            allow_loose_object_property_names: false,
+            allow_missing_commas: false,
+            allow_single_quoted_strings: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            ..ParseOptions::default()
+        };
+        let parsed = match parse_to_ast(self.text, &CollectOptions::default(), &options) {
+            Ok(parsed) => parsed.value,
+            Err(why) => {
+                let place = Place { line: why.line_display(), column: why.column_display() };
+                self.faults.push(TeamFault { place, why: format!("broken JSON: {}", why.kind()) });
+                return None;
+            }
+        };
+        match parsed {
+            Some(Value::Object(root)) => Some(root),
+            Some(_) | None => {
+                let why = "a team file is one JSON object; `postroom init` writes one".to_owned();
+                self.faults.push(TeamFault { place: Place { line: 1, column: 1 }, why });
+                None
+            }
+        }
+    }
+
+    fn team(&mut self, root: &Object<'a>, default_name: &str) -> Option<Team> {
+        self.check_keys(root, "the team file", TEAM_KEYS, TEAM_KEYS_TO_COME);
+        self.check_provider(root);
+        let name = self.team_name(root, default_name);
+        let mode = self.choice(root, "permission_mode", MODES).unwrap_or(PermissionMode::Default);
+        let order = self.teammates(root, &Defaults { mode });
+        let teammates: BTreeMap<_, _> = order.iter().cloned().collect();
+        let outside = self.outside(root, &teammates);
+        let lead = self.lead(root, &teammates);
+        let first = order.into_iter().next().map(|(name, _)| name);
+        let mut team = Team {
+            name,
+            lead: lead.or(first)?,
+            teammates,
+            outside,
+            limits: self.limits(root),
+            durability: self.choice(root, "durability", DURABILITIES).unwrap_or_default(),
+            tasks: Vec::new(),
+            start: Vec::new(),
+        };
+        team.tasks = self.errands(root, "tasks", &team);
+        team.start = self.errands(root, "start", &team);
+        Some(team)
+    }
+
+    /// The file's name with what a name may not hold left out serves where none is given.
+    fn team_name(&mut self, root: &Object<'a>, default_name: &str) -> AgentName {
+        let given = self.string(root, "team");
+        let named = given.and_then(|given| {
+            let named = AgentName::for_member(&given.value).map_err(|why| why.to_string());
+            self.kept(given.place, named)
+        });
+        named.unwrap_or_else(|| {
+            let plain =
+                default_name.to_lowercase().replace(|it: char| !it.is_ascii_alphanumeric(), "-");
+            let plain = plain.trim_matches('-').to_owned();
+            AgentName::for_member(&plain).unwrap_or_else(|_| AgentName::named("team"))
+        })
+    }
+
+    /// The teammates in the order of the file.
+    fn teammates(&mut self, root: &Object<'a>, defaults: &Defaults) -> Vec<(AgentName, Teammate)> {
+        let mut order = Vec::new();
+        let Some(Value::Object(entries)) = self.wanted(root, "teammates", "an object") else {
+            if root.get("teammates").is_none() {
+                self.fault(root, "no \"teammates\": a team needs at least one");
+            }
+            return order;
+        };
+        if entries.properties.is_empty() {
+            self.fault(entries, "\"teammates\" is empty: a team needs at least one");
+        }
+        for entry in &entries.properties {
+            let Value::Object(fields) = &entry.value else {
+                self.fault(&entry.value, "a teammate is an object, such as {}");
+                continue;
+            };
+            let teammate = self.teammate(fields, defaults);
+            for name in self.names(entry, fields) {
+                if order.iter().any(|(known, _)| *known == name) {
+                    self.fault(entry, &format!("there are two teammates called {name}"));
+                } else {
+                    order.push((name, teammate.clone()));
+                }
+            }
+        }
+        order
+    }
+
+    /// The name of an entry, or the numbered names of one with a `count`.
+    fn names(&mut self, entry: &ObjectProp<'a>, fields: &Object<'a>) -> Vec<AgentName> {
+        let base = entry.name.as_str().to_owned();
+        let texts = match self.number(fields, "count") {
+            None => vec![base],
+            Some(count) if (1..=MOST_OF_A_KIND).contains(&count.value) => {
+                (1..=count.value).map(|number| format!("{base}-{number}")).collect()
+            }
+            Some(count) => {
+                self.fault_at(count.place, "\"count\" has to be from 1 to 1000".to_owned());
+                vec![base]
+            }
+        };
+        let place = self.place(entry);
+        let named = texts.iter().map(|text| AgentName::for_member(text));
+        let named: Result<Vec<_>, _> = named.collect();
+        self.kept(place, named.map_err(|why| why.to_string())).unwrap_or_default()
+    }
+
+    fn teammate(&mut self, fields: &Object<'a>, defaults: &Defaults) -> Teammate {
+        self.check_keys(fields, "a teammate", TEAMMATE_KEYS, TEAMMATE_KEYS_TO_COME);
+        self.check_provider(fields);
+        if let (Some(_), Some(second)) = (fields.get("role"), fields.get("description")) {
+            self.fault(second, "\"description\" means the same as \"role\": keep one");
+        }
+        let role = self.string(fields, "role").or_else(|| self.string(fields, "description"));
+        let mode = self.choice(fields, "permission_mode", MODES).unwrap_or(defaults.mode);
+        Teammate {
+            role: role.map(|it| it.value).unwrap_or_default(),
+            system_prompt: self
+                .string(fields, "system_prompt")
+                .map(|it| it.value)
+                .unwrap_or_default(),
+            script: self.string(fields, "script"),
+            permission_mode: mode,
+        }
+    }
+
+    fn lead(
+        &mut self,
+        root: &Object<'a>,
+        teammates: &BTreeMap<AgentName, Teammate>,
+    ) -> Option<AgentName> {
+        let given = self.string(root, "lead")?;
+        let known =
+            AgentName::new(given.value.clone()).ok().filter(|it| teammates.contains_key(it));
+        if known.is_none() {
+            let names = listed(teammates.keys());
+            let why =
+                format!("\"lead\" is {:?}, who is no teammate; there are {names}", given.value);
+            self.fault_at(given.place, why);
+        }
+        known
+    }
+
+    fn outside(
+        &mut self,
+        root: &Object<'a>,
+        teammates: &BTreeMap<AgentName, Teammate>,
+    ) -> BTreeSet<AgentName> {
+        let mut names = BTreeSet::new();
+        let Some(Value::Array(list)) = self.wanted(root, "outside", "a list of names") else {
+            return names;
+        };
+        for element in &list.elements {
+            let Value::StringLit(text) = element else {
+                self.fault(element, "\"outside\" lists names");
+                continue;
+            };
+            let named = AgentName::for_member(&text.value).map_err(|why| why.to_string());
+            let place = self.place(element);
+            let Some(name) = self.kept(place, named) else { continue };
+            if teammates.contains_key(&name) {
+                self.fault(element, &format!("{name} is a teammate and can't be outside, too"));
+            }
+            names.insert(name);
+        }
+        names
+    }
+
+    fn limits(&mut self, root: &Object<'a>) -> Limits {
+        let mut limits = Limits::default();
+        let Some(Value::Object(fields)) = self.wanted(root, "limits", "an object") else {
+            return limits;
+        };
+        self.check_keys(fields, "\"limits\"", LIMIT_KEYS, LIMIT_KEYS_TO_COME);
+        let seconds = |it: Placed<u64>| Duration::from_secs(it.value);
+        if let Some(limit) = self.number(fields, "tool_timeout_s") {
+            limits.tool_timeout = seconds(limit);
+        }
+        if let Some(limit) = self.number(fields, "grace_s") {
+            limits.grace = seconds(limit);
+        }
+        if let Some(limit) = self.number(fields, "mail_per_minute") {
+            limits.mail_per_minute = u32::try_from(limit.value).unwrap_or(u32::MAX);
+        }
+        limits
+    }
+
+    /// `start` is a list of `{to, content}`, `tasks` one of `{title, description, assignee}`.
+    fn errands(&mut self, root: &Object<'a>, key: &str, team: &Team) -> Vec<Errand> {
+        let Some(Value::Array(list)) = self.wanted(root, key, "a list of objects") else {
+            return Vec::new();
+        };
+        let (who, whats): (_, &[&str]) = match key {
+            "start" => ("to", &["content"]),
+            _ => ("assignee", &["description", "title"]),
+        };
+        let keys: Vec<&str> = whats.iter().copied().chain([who]).collect();
+        let mut errands = Vec::new();
+        for element in &list.elements {
+            let Value::Object(fields) = element else {
+                self.fault(element, &format!("{key:?} lists objects with {}", listed(&keys)));
+                continue;
+            };
+            self.check_keys(fields, &format!("an entry of {key:?}"), &keys, &["depends_on"]);
+            let said: Vec<_> = whats.iter().map(|what| self.string(fields, what)).collect();
+            let content = said.iter().flatten().next().map(|it| it.value.clone());
+            let missing = said.last().is_none_or(Option::is_none);
+            let to = self.member(fields, who, team).unwrap_or_else(|| team.lead.clone());
+            match content {
+                Some(content) if !missing => errands.push(Errand { to, content }),
+                _ => {
+                    let needed = whats.last().copied().unwrap_or_default();
+                    self.fault(element, &format!("an entry of {key:?} needs {needed:?}"));
+                }
+            }
+        }
+        errands
+    }
+
+    fn member(&mut self, fields: &Object<'a>, key: &str, team: &Team) -> Option<AgentName> {
+        let given = self.string(fields, key)?;
+        let name = AgentName::new(given.value.clone()).ok().map(|name| team.resolve(name));
+        let known = name.filter(|name| team.teammates.contains_key(name));
+        if known.is_none() {
+            let names = listed(team.teammates.keys());
+            let why =
+                format!("{key:?} is {:?}, who is no teammate; there are {names}", given.value);
+            self.fault_at(given.place, why);
+        }
+        known
+    }
+
+    fn check_provider(&mut self, fields: &Object<'a>) {
+        let Some(given) = self.string(fields, "provider") else { return };
+        if given.value != "clerk" {
+            let why =
+                format!("provider {:?} is not part of this version; there is clerk", given.value);
+            self.fault_at(given.place, why);
+        }
+    }
+
+    fn check_keys(&mut self, fields: &Object<'a>, whose: &str, known: &[&str], to_come: &[&str]) {
+        let mut seen = BTreeSet::new();
+        for property in &fields.properties {
+            let key = property.name.as_str();
+            if !seen.insert(key.to_owned()) {
+                self.fault(property, &format!("{key:?} is there twice"));
+            } else if to_come.contains(&key) {
+                self.fault(property, &format!("{key:?} is not part of this version yet"));
+            } else if !known.contains(&key) {
+                let valid = listed(known);
+                self.fault(property, &format!("{whose} has no {key:?}; valid are {valid}"));
+            }
+        }
+    }
+
+    fn wanted<'v>(
+        &mut self,
+        fields: &'v Object<'a>,
+        key: &str,
+        wanted: &str,
+    ) -> Option<&'v Value<'a>> {
+        let value = &fields.get(key)?.value;
+        let fits = match wanted {
+            "an object" => value.as_object().is_some(),
+            _ => value.as_array().is_some(),
+        };
+        if !fits {
+            self.fault(value, &format!("{key:?} has to be {wanted}"));
+        }
+        Some(value)
+    }
+
+    fn string(&mut self, fields: &Object<'a>, key: &str) -> Option<Placed<String>> {
+        let value = &fields.get(key)?.value;
+        let place = self.place(value);
+        match value {
+            Value::StringLit(text) => Some(Placed { place, value: text.value.to_string() }),
+            Value::NullKeyword(_) => None,
+            _ => {
+                self.fault(value, &format!("{key:?} has to be a string"));
+                None
+            }
+        }
+    }
+
+    fn number(&mut self, fields: &Object<'a>, key: &str) -> Option<Placed<u64>> {
+        let value = &fields.get(key)?.value;
+        let place = self.place(value);
+        let number = value.as_number_lit().and_then(|it| it.value.parse().ok());
+        if number.is_none() {
+            self.fault(value, &format!("{key:?} has to be a whole number from 0"));
+        }
+        number.map(|value| Placed { place, value })
+    }
+
+    fn choice<T: Copy>(
+        &mut self,
+        fields: &Object<'a>,
+        key: &str,
+        choices: &[(&str, T)],
+    ) -> Option<T> {
+        let given = self.string(fields, key)?;
+        let found = choices.iter().find(|(choice, _)| *choice == given.value);
+        if found.is_none() {
+            let valid = listed(choices.iter().map(|(choice, _)| *choice));
+            self.fault_at(given.place, format!("{key:?} has to be one of {valid}"));
+        }
+        found.map(|(_, value)| *value)
+    }
+
+    fn kept<T>(&mut self, place: Place, result: Result<T, String>) -> Option<T> {
+        result.map_err(|why| self.fault_at(place, why)).ok()
+    }
+
+    fn fault(&mut self, at: &impl Ranged, why: &str) {
+        let place = self.place(at);
+        self.fault_at(place, why.to_owned());
+    }
+
+    fn fault_at(&mut self, place: Place, why: String) {
+        self.faults.push(TeamFault { place, why });
+    }
+
+    fn place(&self, at: &impl Ranged) -> Place {
+        let before = self.text.get(..at.range().start).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
+        Place { line: before.matches('\n').count() + 1, column }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str) -> String {
+        let faults = read_team(text, "shop").unwrap_err();
+        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        lines.join("\n") + "\n"
+    }
+
+    #[test]
+    fn a_small_team_gets_the_defaults() {
+        let text = r#"{
+            // the older shape, with a comment and a trailing comma
+            "teammates": {"boss": {}, "impl": {"count": 2, "role": "writes", "permission_mode": "auto"},},
+            "outside": ["ci"], "limits": {"grace_s": 1},
+            "tasks": [{"title": "list src", "assignee": "impl-2"}],
+            "start": [{"to": "lead", "content": "list"}, {"content": "read README.md"}],
+        }"#;
+        let team = read_team(text, "shop").unwrap();
+        let names: Vec<_> = team.teammates.keys().map(AgentName::as_str).collect();
+        assert_eq!((team.name.as_str(), team.lead.as_str()), ("shop", "boss"));
+        assert_eq!(names, ["boss", "impl-1", "impl-2"]);
+        assert_eq!(team.limits.grace, Duration::from_secs(1));
+        assert_eq!(team.tasks[0].to.as_str(), "impl-2");
+        assert_eq!(team.start[0].to.as_str(), "boss");
+        assert_eq!(team.start[1].to.as_str(), "boss");
+    }
+
+    #[test]
+    fn all_faults_come_at_once_with_their_places() {
+        let text = r#"{
+            "team": "../x", "led": "boss", "lead": "nobody", "provider": "gpt", "provider": "clerk",
+            "teammates": {"User": {}, "user": {}, "a": {"scirpt": "x", "permission_mode": "yolo"},
+                "a": {}, "b": {"count": 0, "type": "explore", "role": "x", "description": "y"}, "c": 7},
+            "outside": ["a", 7, "A b"],
+            "limits": {"grace_s": -1, "max_depth": 3},
+            "durability": 1,
+            "tasks": [{"assignee": "a"}, "x"],
+            "start": [{"to": "zed", "content": "x", "depends_on": []}]
+        }"#;
+        expect_test::expect_file!["../../tests/golden/team-faults.txt"].assert_eq(&faults(text));
+    }
+
+    #[test]
+    fn what_is_no_team_file_is_told_so() {
+        for text in ["", "[]", "{", "{\"teammates\": {}}", "{'teammates': {\"a\": {}}}", "{}"] {
+            assert!(!faults(text).is_empty(), "{text}");
+        }
+    }
+}
