@@ -27,3 +27,4 @@
 pub mod base;
 pub mod journal;
 pub mod model;
+pub mod guard;
