@@ -28,3 +28,4 @@ pub mod base;
 pub mod journal;
 pub mod model;
 pub mod guard;
+pub mod provider;
