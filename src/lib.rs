@@ -27,5 +27,6 @@
 pub mod base;
 pub mod journal;
 pub mod model;
+pub mod store;
 pub mod guard;
 pub mod provider;

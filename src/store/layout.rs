@@ -1,0 +1,46 @@
+//! All paths: where what is kept.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    journal::JournalName,
+    model::{AgentName, RunId},
+};
+
+/// The folder that is looked for upwards, as git looks for its own.
+pub const MAILBOX_FOLDER: &str = ".mailbox";
+/// What a person need not read.
+pub const STATE: &str = "state";
+/// Folder of the lives.
+pub const LIVES: &str = "state/agents";
+
+/// The mailbox of `name`.
+pub fn mailbox(name: &AgentName) -> JournalName {
+    JournalName(name.to_string())
+}
+
+/// The life of `name`.
+pub fn life(name: &AgentName) -> JournalName {
+    JournalName(format!("{LIVES}/{name}"))
+}
+
+/// The conversation of a run.
+pub fn conversation(run: &RunId) -> JournalName {
+    JournalName(format!("state/conversations/{run}"))
+}
+
+/// The trace of a run.
+pub fn trace(id: &RunId) -> JournalName {
+    JournalName(format!("traces/{id}"))
+}
+
+/// The dead letters.
+pub fn dead_letters() -> JournalName {
+    JournalName("state/dead".to_owned())
+}
+
+/// The nearest folder from `start` upwards that holds a mailbox folder.
+pub fn find_root(start: &Path) -> Option<PathBuf> {
+    let holds = |folder: &&Path| folder.join(MAILBOX_FOLDER).symlink_metadata().is_ok();
+    start.ancestors().find(holds).map(Path::to_path_buf)
+}

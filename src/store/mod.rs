@@ -1,0 +1,189 @@
+//! Journals with meaning: mail, lives, conversations, traces, dead letters and the status.
+//!
+//! The same code serves the daemon, the command line beside it, and the command line alone. It
+//! starts no thread and judges nothing.
+
+mod bus;
+mod conversation;
+mod cursors;
+mod dead;
+mod inbox;
+mod layout;
+mod lives;
+mod recent;
+mod reader;
+mod status;
+mod teams;
+mod trace;
+
+use std::{path::Path, sync::Arc};
+
+pub use bus::{MessageBus, Roster, SendError};
+pub use conversation::Kept;
+pub use cursors::Cursors;
+pub use dead::{DeadEntry, DeadLetters, News};
+pub use inbox::{Inbox, Rebirth};
+pub use layout::{MAILBOX_FOLDER, find_root};
+pub use lives::{LifeLog, Lives};
+pub use reader::{DeadLine, Entry, MailReader};
+pub use status::{Activity, Statuses, TeamStatus, TeammateStatus};
+pub use teams::{TeamFile, TeamFileError, find_team, read_team_file, team_files};
+pub use trace::Trace;
+
+use crate::{
+    base::{
+        Clock, FileError, Folder, Timestamp,
+        hash::{Key, random_key},
+    },
+    journal::{AppendError, FileJournals, Journals, Position, ReadError},
+    model::RunId,
+};
+
+/// Why something was not stored or read.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A line was not appended.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// A journal was not read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A file was not written or read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file of ours holds what we did not write there.
+    #[error("{path} is damaged: {why}")]
+    Damaged {
+        /// Which file.
+        path: String,
+        /// What is wrong, and the mend.
+        why: String,
+    },
+}
+
+impl StoreError {
+    /// Whether it may pass while the program waits: no space, no descriptors, no rights.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Append(AppendError::NotAppended(why))
+            | Self::File(why)
+            | Self::Read(ReadError::Failed(why)) => why.is_passing(),
+            Self::Append(AppendError::Invalid(_) | AppendError::Unknown(_))
+            | Self::Read(ReadError::Lost { .. })
+            | Self::Damaged { .. } => false,
+        }
+    }
+}
+
+/// A mailbox folder and all that is in it.
+#[derive(Clone)]
+pub struct Store {
+    journals: Arc<dyn Journals>,
+    clock: Clock,
+    root: Folder,
+    state: Folder,
+    key: Key,
+}
+
+impl Store {
+    /// Opens the mailbox folder `root`.
+    pub fn open(root: Folder, clock: Clock) -> Result<Self, FileError> {
+        let journals = Arc::new(FileJournals::new(root.clone()));
+        Self::on(journals, root, clock)
+    }
+
+    /// Opens a store on other journals; what is no journal is kept in `root`.
+    pub fn on(journals: Arc<dyn Journals>, root: Folder, clock: Clock) -> Result<Self, FileError> {
+        let state = root.inside(layout::STATE)?;
+        let key = read_key(&state)?;
+        Ok(Self { journals, clock, root, state, key })
+    }
+
+    /// The mailbox folder.
+    pub fn root(&self) -> &Folder {
+        &self.root
+    }
+
+    /// The folder of what a person need not read.
+    pub fn state(&self) -> &Folder {
+        &self.state
+    }
+
+    /// The folder of whole tool outputs.
+    pub fn outputs(&self) -> Result<Folder, FileError> {
+        self.state.inside("outputs")
+    }
+
+    /// The folder that holds the mailbox folder.
+    pub fn workspace(&self) -> &Path {
+        self.root.path().parent().unwrap_or_else(|| Path::new("/"))
+    }
+
+    /// The journals.
+    pub fn journals(&self) -> &dyn Journals {
+        &*self.journals
+    }
+
+    /// The clocks.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The time to write on lines.
+    pub fn now(&self) -> Timestamp {
+        self.clock.wall()
+    }
+
+    /// Whether the mailbox folder and its state are still where they were.
+    pub fn is_in_place(&self) -> bool {
+        self.root.is_in_place() && self.state.is_in_place()
+    }
+
+    /// Sends the daemon's mail, sealed, among the members of `roster`.
+    pub fn bus(&self, roster: Arc<Roster>) -> MessageBus {
+        MessageBus::new(self.clone(), roster, bus::Hand::Daemon)
+    }
+
+    /// Sends mail for whoever calls the command line.
+    pub fn unsealed_bus(&self, roster: Arc<Roster>) -> MessageBus {
+        MessageBus::new(self.clone(), roster, bus::Hand::Client)
+    }
+
+    /// Where the mailbox of `name` ends; an error where what is in its place may not be used.
+    pub fn mailbox_end(&self, name: &crate::model::AgentName) -> Result<Position, StoreError> {
+        Ok(self.journals.open(&layout::mailbox(name))?.end()?)
+    }
+
+    /// The teammates' lives.
+    pub fn lives(&self) -> Lives {
+        Lives::new(self.clone())
+    }
+
+    /// The conversation of a run.
+    pub fn conversation(&self, run: &RunId) -> Result<Kept, StoreError> {
+        Kept::open(self, run)
+    }
+
+    /// Cursors of mailboxes that are no teammate's.
+    pub fn cursors(&self) -> Result<Cursors, FileError> {
+        Cursors::open(self)
+    }
+}
+
+/// The key of the seals, made at the first need.
+fn read_key(state: &Folder) -> Result<Key, FileError> {
+    if let Some(key) = known_key(state)? {
+        return Ok(key);
+    }
+    state.create("key", &random_key())?;
+    known_key(state)?.ok_or_else(|| FileError::Refused {
+        path: state.path().join("key"),
+        why: "it is not the 32 bytes that postroom wrote; remove it to get a new one, after which \
+              older lines no longer count as written by postroom"
+            .to_owned(),
+    })
+}
+
+fn known_key(state: &Folder) -> Result<Option<Key>, FileError> {
+    Ok(state.read("key")?.and_then(|bytes| bytes.try_into().ok()))
+}

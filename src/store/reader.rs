@@ -1,0 +1,81 @@
+//! Reads a mailbox line by line: messages, and what is none.
+
+use std::sync::Arc;
+
+use crate::{
+    journal::{Journal, Line, Position, ReadError},
+    model::{Mailbox, Message},
+};
+
+/// What a line is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// A message.
+    Message(Box<Message>),
+    /// Not one.
+    Dead(DeadLine),
+}
+
+/// A line that is no message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLine {
+    /// Where it begins.
+    pub at: Position,
+    /// Just behind it.
+    pub after: Position,
+    /// Why it is none.
+    pub reason: String,
+    /// How many bytes it has.
+    pub length: u64,
+    /// The first of them.
+    pub raw: Vec<u8>,
+}
+
+/// A place in a mailbox, which moves forward.
+pub struct MailReader {
+    journal: Arc<dyn Journal>,
+    mailbox: Mailbox,
+    next: Position,
+}
+
+impl MailReader {
+    /// Begins to read behind `after`.
+    pub fn new(journal: Arc<dyn Journal>, mailbox: Mailbox, after: Position) -> Self {
+        Self { journal, mailbox, next: after }
+    }
+
+    /// Where it will read on.
+    pub fn next(&self) -> Position {
+        self.next
+    }
+
+    /// Reads on elsewhere.
+    pub fn go_to(&mut self, place: Position) {
+        self.next = place;
+    }
+
+    /// The journal it reads.
+    pub fn journal(&self) -> &Arc<dyn Journal> {
+        &self.journal
+    }
+
+    /// About `at_most` entries; none where there are none yet.
+    pub fn more(&mut self, at_most: usize) -> Result<Vec<Entry>, ReadError> {
+        let batch = self.journal.read(self.next, at_most)?;
+        self.next = batch.next;
+        Ok(batch.lines.into_iter().map(|line| self.entry(line)).collect())
+    }
+
+    fn entry(&self, line: Line) -> Entry {
+        match self.mailbox.parse(&line) {
+            Ok(message) => Entry::Message(Box::new(message)),
+            Err(reason) => {
+                let (length, raw) = match line.body {
+                    Ok(body) => (body.len() as u64, body.into_bytes()),
+                    Err(dead) => (dead.length, dead.raw),
+                };
+                Entry::Dead(DeadLine { at: line.at, after: line.after, reason, length, raw })
+            }
+        }
+    }
+}
