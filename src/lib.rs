@@ -30,3 +30,4 @@ pub mod model;
 pub mod store;
 pub mod guard;
 pub mod provider;
+pub mod tools;

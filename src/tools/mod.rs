@@ -1,0 +1,137 @@
+//! What an agent can do: a tool prepares, the gate judges, the prepared call runs.
+//!
+//! No tool knows a run, a provider or an approver: a wish that only the runtime can carry out is an
+//! [`Outcome`].
+
+pub mod bash;
+mod content;
+pub mod edit_file;
+mod excerpt;
+mod found;
+pub mod glob;
+pub mod grep;
+mod input;
+pub mod list_files;
+mod post;
+pub mod read_file;
+pub mod set;
+pub mod team_ask;
+pub mod team_broadcast;
+pub mod team_list;
+pub mod team_send;
+pub mod team_shutdown;
+pub mod todo_write;
+mod walk;
+pub mod workspace;
+pub mod write_file;
+
+#[cfg(test)]
+mod bench;
+
+use std::{collections::BTreeMap, ffi::OsString, sync::Arc, time::Duration};
+
+use serde_json::Value;
+
+use crate::{
+    base::{FileError, Folder, Interrupted, Scope, left_overs::Mark},
+    guard::Access,
+    model::{AgentName, CallId, MessageId, ToolSpec},
+};
+
+pub use post::Post;
+pub use set::ToolSet;
+pub use workspace::Workspace;
+
+/// The most characters of a result that a model is shown; the rest is in a file that is named.
+pub const SHOWN: usize = 50_000;
+
+/// What all tools of a team share.
+#[derive(Clone)]
+pub struct Kit {
+    /// The files the team works on.
+    pub workspace: Workspace,
+    /// Takes whole outputs, one file a call.
+    pub outputs: Folder,
+    /// The whole environment of a command.
+    pub env: Arc<BTreeMap<OsString, OsString>>,
+    /// How long a command may run.
+    pub command_timeout: Duration,
+}
+
+/// In whose name a call is made.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// Who calls.
+    pub agent: AgentName,
+    /// Found again at every process of this run.
+    pub mark: Mark,
+    /// Unique among all calls of the team, and the same when the call is repeated after a crash.
+    pub call: CallId,
+    /// How many messages of agents led to the call.
+    pub hops: u8,
+}
+
+/// Something an agent can do.
+pub trait Tool: Send + Sync {
+    /// Name, description and the schema of its input.
+    fn spec(&self) -> ToolSpec;
+    /// Whether a call that a crash cut off may simply run again: it only reads, or a repetition
+    /// has no second effect.
+    fn is_repeatable(&self) -> bool;
+    /// Parses once, opens what it will touch and declares it. Nothing has happened yet. An error
+    /// says what is wrong and what is valid.
+    fn prepare(&self, kit: &Kit, caller: &Caller, input: &Value) -> Result<Prepared, String>;
+}
+
+/// A call that is ready to run. The gate judges the very objects that `run` holds open.
+pub struct Prepared {
+    /// All that it will touch.
+    pub accesses: Vec<Access>,
+    /// What somebody who is asked sees: a few lines.
+    pub preview: String,
+    /// Does it.
+    pub run: Act,
+}
+
+/// Does a prepared call; blocks in the scope alone.
+pub type Act = Box<dyn FnOnce(&Scope) -> Result<Outcome, ToolError> + Send>;
+
+/// What a call gives: text, or a wish that only the runtime can carry out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The result.
+    Text(String),
+    /// A request was sent; its response will start a turn.
+    Sent {
+        /// The request.
+        id: MessageId,
+        /// The result.
+        text: String,
+    },
+    /// The response to a request shall be waited for; it is the result.
+    AwaitReply {
+        /// The request.
+        request: MessageId,
+        /// Who was asked.
+        from: AgentName,
+        /// How long to wait.
+        at_most: Duration,
+    },
+}
+
+/// Why a call has no result.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolError {
+    /// It did not work; the text is for the model.
+    #[error("{0}")]
+    Failed(String),
+    /// It was ended.
+    #[error("interrupted")]
+    Interrupted(Interrupted),
+}
+
+impl From<FileError> for ToolError {
+    fn from(why: FileError) -> Self {
+        Self::Failed(why.to_string())
+    }
+}
