@@ -31,3 +31,4 @@ pub mod store;
 pub mod guard;
 pub mod provider;
 pub mod tools;
+pub mod agent;

@@ -1,0 +1,292 @@
+//! A teammate: one thread that reads its mail, works, and waits in one place.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::{Desk, Ended, ModelLoop, Office, Run, Worker, run::as_mail, shutdown::announce};
+use crate::{
+    base::{Clock, Haste, Interrupted, Scope, Stop, Wake, text::headline},
+    journal::Subscription,
+    model::{
+        AgentName, Envelope, Kind, Message, MessageId, Next, Obedience, Protocol, RunId, Status,
+        Tries, Turn,
+    },
+    store::{Activity, Inbox, Kept, Rebirth, StoreError, Trace},
+};
+
+/// A teammate that runs.
+pub struct AutonomousAgent {
+    pub(super) office: Arc<Office>,
+    pub(super) name: AgentName,
+    pub(super) inbox: Inbox,
+    pub(super) kept: Kept,
+    pub(super) trace: Trace,
+    desk: Arc<Desk>,
+    scope: Scope,
+    trouble: Arc<Mutex<Option<StoreError>>>,
+    /// Whether the life before this one was cut off while a message was in hand.
+    cut_off: bool,
+    _mail: Subscription,
+}
+
+/// What one step has done.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It has dealt with this message.
+    Handled(MessageId),
+    /// There is nothing to do.
+    Idle,
+    /// It has ended.
+    Ended(Ending),
+}
+
+/// Why a teammate has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// It was stopped, and stays so until it is started.
+    Stopped,
+    /// The daemon ends; it goes on when the daemon does.
+    WithDaemon,
+}
+
+impl AutonomousAgent {
+    /// Takes up the life of `name` where its files say it was left.
+    pub fn open(
+        office: Arc<Office>,
+        name: AgentName,
+        stop: &Stop,
+        rebirth: Rebirth,
+    ) -> Result<Self, StoreError> {
+        let (store, wake) = (&office.store, Wake::default());
+        let (team, dead) = (Arc::clone(&office.team), office.dead.clone());
+        let inbox = Inbox::open(store, &office.bus, team, dead, &name, rebirth)?;
+        let mail = inbox.subscribe(&wake);
+        let kept = store.conversation(&RunId::of(&name))?;
+        let before = inbox.life();
+        inbox.record(|life| life.life += 1)?;
+        let trace = Trace::begin(store, &name, before.life + 1)?;
+        let trouble = Arc::new(Mutex::new(None));
+        let stop = stop.child(&wake);
+        let clock = store.clock().clone();
+        let look = looking(&office, &name, &inbox, &stop, &clock, &trouble);
+        let scope = Scope { clock, wake, stop, look };
+        let desk = office.desk(&name);
+        let cut_off = before.taken.is_some();
+        Ok(Self { office, name, inbox, kept, trace, desk, scope, trouble, cut_off, _mail: mail })
+    }
+
+    /// Works until it is ended.
+    pub fn run(mut self) -> Result<Ending, StoreError> {
+        loop {
+            match self.step() {
+                Ok(Step::Handled(_)) => {}
+                Ok(Step::Idle) => self.rest()?,
+                Ok(Step::Ended(ending)) => return Ok(ending),
+                Err(why) if why.is_passing() => self.wait_for_room(&why),
+                Err(why) => {
+                    drop(self.trace.error(&why.to_string()));
+                    return Err(why);
+                }
+            }
+        }
+    }
+
+    /// Does one piece of work, whole: an obeyed SHUTDOWN, else the next message.
+    pub fn step(&mut self) -> Result<Step, StoreError> {
+        self.inbox.pull()?;
+        self.report_losses()?;
+        let orders = self.inbox.shutdowns();
+        if !orders.is_empty() {
+            self.obey(&orders)?;
+            return self.end(Ending::Stopped);
+        }
+        match self.scope.stop.requested() {
+            Some(Haste::Grace(_) | Haste::Now) => return self.end(Ending::WithDaemon),
+            Some(Haste::Drain) | None => {}
+        }
+        match self.inbox.next() {
+            Some(message) => self.handle(&message),
+            None if self.scope.stop.requested().is_some() => self.end(Ending::WithDaemon),
+            None => Ok(Step::Idle),
+        }
+    }
+
+    fn handle(&mut self, message: &Message) -> Result<Step, StoreError> {
+        let id = message.envelope.id.clone();
+        match self.inbox.judge(message) {
+            Some(Obedience::Obey) => {
+                announce(&self.office, &self.name, message);
+                self.obey(std::slice::from_ref(message))?;
+                return self.end(Ending::Stopped);
+            }
+            Some(why) => self.decline(message, why)?,
+            None if message.envelope.kind == Kind::Request => self.answer(message)?,
+            None if self.wants_turn(message) => self.answer(message)?,
+            None => self.note(message)?,
+        }
+        Ok(Step::Handled(id))
+    }
+
+    /// Whether a message without a claim to a reply starts a turn all the same: the result of what
+    /// this teammate began itself and did not wait for.
+    fn wants_turn(&self, message: &Message) -> bool {
+        let said = &message.envelope;
+        let of_teammate = self.office.team.teammates.contains_key(&said.from);
+        said.kind == Kind::Response
+            && said.protocol != Some(Protocol::Shutdown)
+            && (message.sealed || !of_teammate)
+            && said.in_reply_to.as_ref().is_some_and(|id| self.kept.has_sent(id))
+    }
+
+    /// Context for the next turn.
+    fn note(&mut self, message: &Message) -> Result<(), StoreError> {
+        let mail = as_mail(message);
+        self.trace.message(&mail.id, &mail.from, mail.kind, &mail.text)?;
+        self.kept.push(Turn::Mail(mail))?;
+        self.inbox.settle(std::slice::from_ref(message))
+    }
+
+    fn answer(&mut self, message: &Message) -> Result<(), StoreError> {
+        let said = &message.envelope;
+        let tries = self.inbox.take(message)?;
+        let in_hand = self.kept.has_mail(&said.from, &said.id);
+        if in_hand && self.kept.conversation().concluded(&said.from, &said.id).is_some() {
+            return self.tell(message, tries);
+        }
+        if tries.are_used_up() {
+            return self.give_up(message, tries);
+        }
+        let about = format!("on {} from {}: {}", said.id, said.from, headline(&said.content, 60));
+        self.office.statuses.set(&self.name, Activity::Working, about);
+        self.office.statuses.update(&self.name, |status| status.message = Some(said.id.clone()));
+        if !in_hand {
+            self.trace.message(&said.id, &said.from, said.kind, &said.content)?;
+            self.kept.push(Turn::Mail(as_mail(message)))?;
+        }
+        let cut_off = std::mem::take(&mut self.cut_off) || tries != Tries::default();
+        let ended = self.work(message, cut_off)?;
+        self.conclude(message, ended)
+    }
+
+    fn work(&mut self, message: &Message, cut_off: bool) -> Result<Ended, StoreError> {
+        let in_round = matches!(self.kept.conversation().next(), Next::RunTool(_));
+        let mut run = Run {
+            office: &self.office,
+            name: &self.name,
+            desk: &self.desk,
+            work: message,
+            scope: &self.scope,
+            inbox: &self.inbox,
+            kept: &mut self.kept,
+            trace: &mut self.trace,
+            cut_off: cut_off && in_round,
+        };
+        ModelLoop.handle(&mut run)
+    }
+
+    /// A message that has been begun too often and never ended is not begun again: its sender is
+    /// told, the lead is told, and the next message has its turn.
+    fn give_up(&mut self, message: &Message, tries: Tries) -> Result<(), StoreError> {
+        let said = &message.envelope;
+        let text = format!(
+            "given up: this message was begun {} times and never ended ({} errors, {} deaths of \
+             the daemon); see `postroom dead list`",
+            tries.errors + tries.deaths,
+            tries.errors,
+            tries.deaths
+        );
+        self.inbox.bury(message, &text)?;
+        let id = MessageId::derived(&["given-up", self.name.as_str(), said.id.as_str()]);
+        let lead = self.office.team.lead.clone();
+        let told = format!("{} has given up on {} from {}", self.name, said.id, said.from);
+        let event = Envelope::new(id, self.name.clone(), lead, Kind::Event, told);
+        self.office.bus.reply(&event)?;
+        if !self.kept.has_mail(&said.from, &said.id) {
+            self.kept.push(Turn::Mail(as_mail(message)))?;
+        }
+        let end = Ended::Concluded { status: Status::Failed, text, decision: None };
+        self.conclude(message, end)
+    }
+
+    /// Waits for something to do: the one place in which an idle teammate stands.
+    fn rest(&mut self) -> Result<(), StoreError> {
+        self.inbox.note_progress()?;
+        self.office.statuses.set(&self.name, Activity::Idle, "");
+        let (inbox, stop, trouble) = (&self.inbox, &self.scope.stop, &self.trouble);
+        // Whatever ends the wait, the next step looks at everything.
+        let _ = self.scope.wait_lightly(None, || {
+            let woken = inbox.next().is_some()
+                || stop.requested().is_some()
+                || trouble.lock().is_some()
+                || inbox.has_losses();
+            woken.then_some(())
+        });
+        match self.trouble.lock().take() {
+            Some(why) => Err(why),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits two seconds for space, descriptors or rights; all that was written down stands.
+    fn wait_for_room(&mut self, why: &StoreError) {
+        self.office.statuses.set(&self.name, Activity::Retrying, why.to_string());
+        let again = self.scope.clock.now().after(std::time::Duration::from_secs(2));
+        let ended = self.scope.wait_lightly::<()>(Some(again), || None);
+        if ended == Err(Interrupted::Stopping) {
+            self.scope.stop.request(Haste::Now);
+        }
+    }
+
+    fn report_losses(&mut self) -> Result<(), StoreError> {
+        for loss in self.inbox.take_losses() {
+            self.trace.error(&loss)?;
+            let (from, user) = (self.name.clone(), AgentName::user());
+            let event = Envelope::new(MessageId::random(), from, user, Kind::Event, loss);
+            self.office.bus.reply(&event)?;
+        }
+        Ok(())
+    }
+
+    /// Ends this life in order: what was in hand goes back, untried.
+    fn end(&mut self, ending: Ending) -> Result<Step, StoreError> {
+        if self.inbox.life().taken.is_some() {
+            self.inbox.record(|life| life.taken = None)?;
+        }
+        let (reason, about) = match ending {
+            Ending::Stopped => ("shutdown", "by a SHUTDOWN"),
+            Ending::WithDaemon => ("the daemon ends", "with the daemon"),
+        };
+        self.trace.end("completed", reason)?;
+        self.office.statuses.set(&self.name, Activity::Stopped, about);
+        Ok(Step::Ended(ending))
+    }
+}
+
+/// What a teammate does at every wake-up, wherever it waits: it reads its mail, and a SHUTDOWN in it
+/// begins the end.
+fn looking(
+    office: &Arc<Office>,
+    name: &AgentName,
+    inbox: &Inbox,
+    stop: &Stop,
+    clock: &Clock,
+    trouble: &Arc<Mutex<Option<StoreError>>>,
+) -> crate::base::scope::Look {
+    let (office, name, inbox) = (Arc::clone(office), name.clone(), inbox.clone());
+    let (stop, clock, trouble) = (stop.clone(), clock.clone(), Arc::clone(trouble));
+    Arc::new(move || {
+        if let Err(why) = inbox.pull() {
+            *trouble.lock() = Some(why);
+            return false;
+        }
+        let ends = matches!(stop.requested(), Some(Haste::Grace(_) | Haste::Now));
+        if let Some(order) = inbox.shutdowns().first()
+            && !ends
+        {
+            announce(&office, &name, order);
+            stop.request(Haste::Grace(clock.now().after(office.team.limits.grace)));
+        }
+        inbox.is_interrupted()
+    })
+}

@@ -1,0 +1,18 @@
+//! One run of a model from its work to its report, and the teammate that has many.
+//!
+//! A tool runs only through [`dispatch`]. An agent's thread blocks in `Scope` alone. Decisions are
+//! pure functions of the conversation and the mailbox; what is here drives them.
+
+mod asks;
+mod autonomous;
+mod conclude;
+mod dispatch;
+mod office;
+mod run;
+mod shutdown;
+mod worker;
+
+pub use autonomous::{AutonomousAgent, Ending, Step};
+pub use office::{Desk, Office, OfficeError, check_scripts};
+pub use run::Run;
+pub use worker::{Ended, ModelLoop, Worker};

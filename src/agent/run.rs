@@ -1,0 +1,122 @@
+//! One run: a piece of work, the conversation it goes on in, and all that it may use.
+
+use std::time::Duration;
+
+use super::{Desk, Office, dispatch::dispatch};
+use crate::{
+    base::{Haste, Interrupted, Scope},
+    model::{AgentName, CallId, Mail, Message, ToolCall, ToolResult, Turn},
+    store::{Activity, Inbox, Kept, StoreError, Trace},
+    tools::Tool,
+};
+
+/// How long to wait before something is tried again that failed for want of space or rights.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// A piece of work under way.
+pub struct Run<'a> {
+    /// What the team shares.
+    pub office: &'a Office,
+    /// Whose run it is.
+    pub name: &'a AgentName,
+    /// What it works with.
+    pub desk: &'a Desk,
+    /// What it works on.
+    pub work: &'a Message,
+    /// What it waits with.
+    pub scope: &'a Scope,
+    /// Its mail.
+    pub inbox: &'a Inbox,
+    /// Its conversation.
+    pub kept: &'a mut Kept,
+    /// Its trace.
+    pub trace: &'a mut Trace,
+    /// Whether the first call without a result may have run before: the life before was cut off.
+    pub cut_off: bool,
+}
+
+impl Run<'_> {
+    /// Whether the run shall end before its next turn or call.
+    pub fn has_to_stop(&self) -> bool {
+        matches!(self.scope.stop.requested(), Some(Haste::Grace(_) | Haste::Now))
+    }
+
+    /// Runs a call and keeps its result. A call that is cut off by the end of its teammate has a
+    /// result only where it can't simply be made again.
+    pub fn call_tool(&mut self, call: &ToolCall) -> Result<(), StoreError> {
+        let found = self.desk.tools.find(&call.tool);
+        let is_repeatable = found.is_ok_and(Tool::is_repeatable);
+        let was_cut_off = std::mem::take(&mut self.cut_off);
+        let result = if was_cut_off && !is_repeatable {
+            let why = "unknown: the daemon stopped during this call; inspect before repeating it";
+            failed(call, why.to_owned())
+        } else {
+            match dispatch(self, call)? {
+                Ok(result) => result,
+                Err(Interrupted::Stopping) if is_repeatable => return Ok(()),
+                Err(Interrupted::Stopping) => failed(
+                    call,
+                    "interrupted: the teammate was stopped during this call".to_owned(),
+                ),
+                Err(Interrupted::Interrupt) => {
+                    let why = "interrupted: somebody asked for this call to be ended";
+                    failed(call, why.to_owned())
+                }
+                Err(Interrupted::Late) => failed(call, "timed out".to_owned()),
+            }
+        };
+        self.keep(Turn::Result(result))
+    }
+
+    /// Takes mail that belongs to the work, or is context, into the conversation.
+    pub fn take_joining_mail(&mut self) -> Result<(), StoreError> {
+        for message in self.inbox.joining(&self.work.envelope.id) {
+            let mail = as_mail(&message);
+            if !self.kept.has_mail(&mail.from, &mail.id) {
+                self.trace.message(&mail.id, &mail.from, mail.kind, &mail.text)?;
+            }
+            self.keep(Turn::Mail(mail))?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a turn. What has had effects must not be done again only because the disk is full: it
+    /// waits until there is room, or the teammate has to end.
+    pub fn keep(&mut self, turn: Turn) -> Result<(), StoreError> {
+        loop {
+            let why = match self.kept.push(turn.clone()) {
+                Err(why) if why.is_passing() => why,
+                done => return done,
+            };
+            self.office.statuses.set(self.name, Activity::Retrying, why.to_string());
+            let again = self.scope.clock.now().after(RETRY);
+            if let Err(Interrupted::Stopping) = self.scope.wait::<()>(Some(again), || None) {
+                return Err(why);
+            }
+        }
+    }
+
+    /// An id for a call that is the same after a restart and unlike that of any other call.
+    pub fn call_id(&self, call: &ToolCall) -> CallId {
+        let work = &self.work.envelope;
+        let parts = [self.name.as_str(), work.from.as_str(), work.id.as_str(), call.id.as_str()];
+        CallId::derived(&parts)
+    }
+}
+
+/// A message as a turn of a conversation.
+pub fn as_mail(message: &Message) -> Mail {
+    let said = &message.envelope;
+    Mail {
+        id: said.id.clone(),
+        from: said.from.clone(),
+        kind: said.kind,
+        protocol: said.protocol,
+        text: said.content.clone(),
+        hops: said.hops,
+    }
+}
+
+fn failed(call: &ToolCall, text: String) -> ToolResult {
+    ToolResult { call: call.id.clone(), text, is_error: true, answer: None, sent: None }
+}

@@ -1,0 +1,113 @@
+//! The seam between a piece of work and who does it: a model that is asked turn by turn, or later
+//! a program that owns its loop, its tools and its session.
+
+use super::Run;
+use crate::{
+    base::Interrupted,
+    model::{Next, Status, Turn},
+    provider::{ProviderError, Request},
+    store::StoreError,
+};
+
+/// How a piece of work ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ended {
+    /// It came to an end.
+    Concluded {
+        /// How.
+        status: Status,
+        /// What is told.
+        text: String,
+        /// The verdict, where it was a question.
+        decision: Option<bool>,
+    },
+    /// The teammate has to end; the work is not done.
+    Stopping,
+}
+
+impl Ended {
+    fn failed(text: String) -> Self {
+        Self::Concluded { status: Status::Failed, text, decision: None }
+    }
+}
+
+/// Does a piece of work.
+pub trait Worker: Send + Sync {
+    /// Goes on with the conversation of the run until the work has ended.
+    fn handle(&self, run: &mut Run<'_>) -> Result<Ended, StoreError>;
+}
+
+/// Asks a model, runs what it calls, and asks again, while its answers hold calls.
+pub struct ModelLoop;
+
+impl Worker for ModelLoop {
+    fn handle(&self, run: &mut Run<'_>) -> Result<Ended, StoreError> {
+        loop {
+            if run.has_to_stop() {
+                return Ok(Ended::Stopping);
+            }
+            match run.kept.conversation().next() {
+                Next::Conclude { status, text, decision } => {
+                    return Ok(Ended::Concluded { status, text: text.to_owned(), decision });
+                }
+                Next::RunTool(call) => {
+                    let call = call.clone();
+                    run.call_tool(&call)?;
+                }
+                Next::AskModel => {
+                    let most = run.desk.most_turns;
+                    if run.kept.conversation().model_turns() >= most {
+                        let text = format!("stopped after {most} turns without a final answer");
+                        return Ok(Ended::failed(text));
+                    }
+                    run.take_joining_mail()?;
+                    if let Some(ended) = ask_model(run)? {
+                        return Ok(ended);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
+    run.trace.model_call_started()?;
+    let started = run.scope.clock.now();
+    let conversation = run.kept.conversation();
+    let request = Request {
+        system: &run.desk.system,
+        turns: conversation.turns(),
+        in_hand: conversation.in_hand_from(),
+        tools: run.desk.tools.specs(),
+    };
+    let provider = &run.desk.provider;
+    let reply = match run.scope.call("model", |cancel| provider.complete(&request, cancel)) {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(why @ (ProviderError::Passing(_) | ProviderError::Final(_)))) => {
+            return Ok(Some(Ended::failed(why.to_string())));
+        }
+        Ok(Err(ProviderError::TooLong)) => {
+            return Ok(Some(Ended::failed(
+                "the conversation is too long for its model".to_owned(),
+            )));
+        }
+        Err(Interrupted::Stopping) => return Ok(Some(Ended::Stopping)),
+        // Whoever interrupts wants to be read: the mail joins and the model is asked again.
+        Err(Interrupted::Interrupt | Interrupted::Late) => return Ok(None),
+    };
+    let milliseconds = run.scope.clock.now().since(started).as_millis();
+    let tokens = (reply.tokens.input, reply.tokens.output);
+    run.trace.model_call(tokens, milliseconds, &reply.text)?;
+    run.office.statuses.update(run.name, |status| {
+        status.tokens_in += tokens.0;
+        status.tokens_out += tokens.1;
+    });
+    run.keep(Turn::Model {
+        text: reply.text,
+        calls: reply.calls,
+        status: reply.status,
+        decision: reply.decision,
+        vendor: reply.vendor,
+    })?;
+    Ok(None)
+}
