@@ -32,3 +32,4 @@ pub mod guard;
 pub mod provider;
 pub mod tools;
 pub mod agent;
+pub mod daemon;
