@@ -1,1 +1,10 @@
-//! Tests of the whole.
+//! Tests of the whole: the house rules, the binary as a person and other programs use it, and what
+//! kill -9 leaves behind.
+#![cfg(test)]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::string_slice,
+    reason = "tests start processes and make files as outsiders do, and cut text they know"
+)]
+
+mod tidy;

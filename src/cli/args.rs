@@ -1,0 +1,275 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+
+/// Hosts a team of AI agents that talk through plain JSONL mailboxes.
+#[derive(Debug, Parser)]
+#[command(name = "postroom", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(after_help = "Send by appending a line:  echo '{\"content\":\"read README.md\"}' >> \
+                        .mailbox/scout.jsonl\nAudit with:  cat .mailbox/*.jsonl | LC_ALL=C sort")]
+pub struct Args {
+    /// The mailbox folder; else the nearest `.mailbox` upwards from here
+    #[arg(long, global = true, value_name = "DIR", env = "POSTROOM_MAILBOX", hide_env = true)]
+    pub mailbox: Option<PathBuf>,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Write a team that fits this repository
+    Init(Init),
+    /// Send a message to the team's lead and print the answer; hosts the team meanwhile if need be
+    Run(Run),
+    /// Host a team until it is ended
+    Up(Up),
+    /// End the daemon; teammates go on at the next `up`
+    Down(Down),
+    /// Show what everybody is doing
+    #[command(alias = "ps")]
+    Status(Status),
+    /// Send a message and print its id
+    Send(Send),
+    /// Wait for the answers to messages and print them
+    Wait(Wait),
+    /// Show the mail of somebody; nothing is consumed
+    Inbox(Inbox),
+    /// Show all mail in the order of time
+    #[command(aliases = ["logs", "tail"])]
+    Log(Log),
+    /// Show a message, its answer and what was done for it
+    Show(Show),
+    /// Start a teammate that was stopped
+    Start(Name),
+    /// Stop a teammate until it is started again
+    Stop(Stop),
+    /// Stop a teammate and start it again
+    Restart(Name),
+    /// Look at lines and messages that could not be handled
+    Dead(Dead),
+    /// Check a team file and the mailbox folder
+    Check(Check),
+    /// Explain a verb, `formats` or `clerk`
+    Help(Help),
+    /// Print completions for a shell
+    Completions {
+        /// Which shell.
+        shell: Shell,
+    },
+}
+
+/// `init`
+#[derive(Debug, clap::Args)]
+pub struct Init {
+    /// The team's name, and that of its file in `teams/`
+    #[arg(default_value = "team")]
+    pub name: String,
+}
+
+/// `run`
+#[derive(Debug, clap::Args)]
+pub struct Run {
+    /// A team file or its name in `teams/`, a message, or both in this order; without a message the
+    /// team file's `start` and `tasks` are sent
+    #[arg(value_name = "TEAM] [MESSAGE", num_args = 0..=2)]
+    pub words: Vec<String>,
+    /// Give up after this long
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `up`
+#[derive(Debug, clap::Args)]
+pub struct Up {
+    /// A team file, or its name in `teams/`; may be left out where `teams/` holds one
+    pub team: Option<String>,
+    /// Go on in the background
+    #[arg(short, long)]
+    pub detach: bool,
+    /// This is the process that goes on in the background.
+    #[arg(long, hide = true)]
+    pub in_background: bool,
+}
+
+/// `down`
+#[derive(Debug, clap::Args)]
+pub struct Down {
+    /// First work off all mail that is there
+    #[arg(long, conflicts_with = "force")]
+    pub drain: bool,
+    /// Do not wait for tools in hand
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `status`
+#[derive(Debug, clap::Args)]
+pub struct Status {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Exit 0 when all is well, 1 when the team is stuck, 3 when it is down, 5 when somebody is
+    /// needed
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// `send`
+#[derive(Debug, clap::Args)]
+pub struct Send {
+    /// Who gets it
+    pub name: String,
+    /// What it says; `-` reads it from standard input
+    pub text: String,
+    /// Wait for the answer and print that
+    #[arg(long)]
+    pub wait: bool,
+    /// Give up waiting after this long
+    #[arg(long, value_name = "SECONDS", requires = "wait")]
+    pub timeout: Option<u64>,
+    /// End the tool that is in the receiver's hand
+    #[arg(long)]
+    pub interrupt: bool,
+    /// In whose name: `user`, or somebody outside the team
+    #[arg(long, value_name = "NAME")]
+    pub from: Option<String>,
+    /// An id of your own, so that sending again has no second effect
+    #[arg(long)]
+    pub id: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `wait`
+#[derive(Debug, clap::Args)]
+pub struct Wait {
+    /// Ids of messages, or the beginnings of ids
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+    /// Give up after this long
+    #[arg(long, value_name = "SECONDS")]
+    pub timeout: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `inbox`
+#[derive(Debug, clap::Args)]
+pub struct Inbox {
+    /// Whose
+    #[arg(default_value = "user")]
+    pub name: String,
+    /// How many of the latest
+    #[arg(short = 'n', long, default_value_t = 20)]
+    pub lines: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `log`
+#[derive(Debug, clap::Args)]
+pub struct Log {
+    /// Only mail from or to these
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Go on as mail comes
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Only mail since then: `10m`, `2h`, `1d`, or a time as in the lines
+    #[arg(long, value_name = "TIME")]
+    pub since: Option<String>,
+    /// How many of the latest, where no `--since` is given
+    #[arg(short = 'n', long, default_value_t = 100)]
+    pub lines: usize,
+    /// Print the lines as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `show`
+#[derive(Debug, clap::Args)]
+pub struct Show {
+    /// The id of a message, or its beginning
+    pub id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A teammate.
+#[derive(Debug, clap::Args)]
+pub struct Name {
+    /// Which teammate
+    pub name: String,
+}
+
+/// `stop`
+#[derive(Debug, clap::Args)]
+pub struct Stop {
+    /// Which teammate
+    pub name: String,
+    /// First work off the mail that lies before
+    #[arg(long)]
+    pub drain: bool,
+}
+
+/// `dead`
+#[derive(Debug, clap::Args)]
+pub struct Dead {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: DeadVerb,
+}
+
+/// `dead …`
+#[derive(Debug, Subcommand)]
+pub enum DeadVerb {
+    /// List dead letters
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show one whole
+    Show {
+        /// Its id, or the beginning of it
+        id: String,
+    },
+    /// Send again what can be read by now
+    Retry {
+        /// Ids, or the beginnings of ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+    /// Strike from the list; the mailbox keeps the line
+    Drop {
+        /// Ids, or the beginnings of ids
+        #[arg(required = true, value_name = "ID")]
+        ids: Vec<String>,
+    },
+}
+
+/// `check`
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// A team file, or its name in `teams/`; else all of them
+    pub team: Option<String>,
+}
+
+/// `help`
+#[derive(Debug, clap::Args)]
+pub struct Help {
+    /// A verb, `formats` or `clerk`
+    pub topic: Option<String>,
+}

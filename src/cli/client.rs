@@ -1,0 +1,189 @@
+//! Sends mail and waits for what comes of it, with the daemon in another process or in this one.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use super::{
+    context::Context,
+    failure::{Code, Failure},
+};
+use crate::{
+    base::{Interrupted, Moment, Scope},
+    journal::{Position, ReadError, Subscription, Watch},
+    model::{AgentName, Envelope, Kind, Message, MessageId},
+    store::{Entry, MailReader, MessageBus, Store, TeamFile},
+};
+
+/// How often to look whether the daemon still lives, and for mail where no event tells of it.
+const LOOK: Duration = Duration::from_secs(1);
+/// How many lines are read at a time.
+const BATCH: usize = 512;
+
+/// A sender who can wait.
+pub struct Client<'a> {
+    context: &'a Context,
+    /// All that is on disk.
+    pub store: Store,
+    /// The way to the mailboxes.
+    pub bus: MessageBus,
+    /// The team, where one is known.
+    pub team: Option<TeamFile>,
+    me: AgentName,
+    scope: Scope,
+    _watch: Watch,
+}
+
+/// Responses by the request that they answer.
+pub type Answers = BTreeMap<MessageId, Message>;
+
+impl<'a> Client<'a> {
+    /// Speaks as `me`.
+    pub fn new(context: &'a Context, me: AgentName) -> Result<Self, Failure> {
+        let store = context.store()?;
+        let (bus, team) = context.bus(&store)?;
+        Self::with(context, me, store, bus, team)
+    }
+
+    /// Speaks as `me` to the members of a team that may not have run yet.
+    pub fn for_team(context: &'a Context, me: AgentName, file: TeamFile) -> Result<Self, Failure> {
+        let store = context.store_of(context.make_folder()?)?;
+        let bus = store.unsealed_bus(Arc::new((&file.team).into()));
+        Self::with(context, me, store, bus, Some(file))
+    }
+
+    fn with(
+        context: &'a Context,
+        me: AgentName,
+        store: Store,
+        bus: MessageBus,
+        team: Option<TeamFile>,
+    ) -> Result<Self, Failure> {
+        let scope = Scope::plain(context.clock().clone());
+        let wake = scope.wake.clone();
+        let watch = store.journals().watch(Box::new(move || wake.notify()))?;
+        Ok(Self { context, store, bus, team, me, scope, _watch: watch })
+    }
+
+    /// What it waits with.
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Sends; gives the place in the own mailbox behind which an answer will lie.
+    pub fn send(&self, envelope: Envelope) -> Result<Position, Failure> {
+        let place = self.bus.end_of(&self.me)?;
+        self.bus.send(envelope)?;
+        Ok(place)
+    }
+
+    /// A request from the own name.
+    pub fn request(&self, to: AgentName, content: impl Into<String>) -> Envelope {
+        Envelope::new(MessageId::random(), self.me.clone(), to, Kind::Request, content)
+    }
+
+    /// Waits for the responses to all of `ids`, which lie behind `after` in the own mailbox. `seen`
+    /// gets each as it comes. Ends early when there is no daemon left to answer.
+    pub fn await_answers(
+        &self,
+        ids: &[MessageId],
+        after: Position,
+        timeout: Option<Duration>,
+        mut seen: impl FnMut(&Message),
+    ) -> Result<Answers, Failure> {
+        let _mail = self.subscribe()?;
+        let until = timeout.map(|span| self.context.clock().now().after(span));
+        let mut reader = self.bus.reader(&self.me, after)?;
+        let mut answers = Answers::new();
+        loop {
+            let is_up = self.context.is_up();
+            collect(&mut reader, ids, &mut answers, &mut seen)?;
+            if ids.iter().all(|id| answers.contains_key(id)) {
+                return Ok(answers);
+            }
+            if !is_up {
+                let missing = missing(ids, &answers);
+                return Err(Failure::no_daemon(format!(
+                    "no daemon is here to answer {missing}; the mail is kept, and \
+                     `postroom up` has it answered"
+                )));
+            }
+            self.pause(until, &mut reader, || missing(ids, &answers))?;
+        }
+    }
+
+    /// Waits for more mail, for a moment at most.
+    fn pause(
+        &self,
+        until: Option<Moment>,
+        reader: &mut MailReader,
+        missing: impl Fn() -> String,
+    ) -> Result<(), Failure> {
+        let now = self.context.clock().now();
+        let next = now.after(LOOK);
+        let place = reader.next();
+        let waited = self.scope.wait(Some(until.map_or(next, |until| until.min(next))), || {
+            let end = reader.journal().end().ok()?;
+            (end != place).then_some(())
+        });
+        let is_late = until.is_some_and(|until| until <= self.context.clock().now());
+        match waited {
+            Err(Interrupted::Late) if is_late => Err(Failure {
+                code: Code::TimedOut,
+                text: format!(
+                    "time is out and {} is not answered; `postroom wait` goes on waiting",
+                    missing()
+                ),
+            }),
+            Err(Interrupted::Stopping) => {
+                Err(Failure { code: Code::Interrupted, text: "interrupted".to_owned() })
+            }
+            Ok(()) | Err(Interrupted::Late | Interrupted::Interrupt) => Ok(()),
+        }
+    }
+
+    fn subscribe(&self) -> Result<Subscription, Failure> {
+        let mailbox = self.bus.mailbox_of(&self.me);
+        let reader = self.bus.reader(&mailbox, Position::ZERO)?;
+        Ok(reader.journal().subscribe(&self.scope.wake))
+    }
+}
+
+fn missing(ids: &[MessageId], answers: &Answers) -> String {
+    crate::base::text::listed(ids.iter().filter(|id| !answers.contains_key(id)))
+}
+
+fn collect(
+    reader: &mut MailReader,
+    ids: &[MessageId],
+    answers: &mut Answers,
+    seen: &mut impl FnMut(&Message),
+) -> Result<(), Failure> {
+    for message in read_on(reader)? {
+        let said = &message.envelope;
+        let Some(request) = &said.in_reply_to else { continue };
+        if said.kind == Kind::Response && ids.contains(request) && !answers.contains_key(request) {
+            seen(&message);
+            answers.insert(request.clone(), message);
+        }
+    }
+    Ok(())
+}
+
+/// All messages that a reader has not read yet.
+pub fn read_on(reader: &mut MailReader) -> Result<Vec<Message>, Failure> {
+    let mut messages = Vec::new();
+    loop {
+        let entries = match reader.more(BATCH) {
+            Ok(entries) if entries.is_empty() => return Ok(messages),
+            Ok(entries) => entries,
+            Err(ReadError::Lost { resume, .. }) => {
+                reader.go_to(resume);
+                continue;
+            }
+            Err(why) => return Err(Failure::failed(why.to_string())),
+        };
+        messages.extend(entries.into_iter().filter_map(|entry| match entry {
+            Entry::Message(message) => Some(*message),
+            Entry::Dead(_) => None,
+        }));
+    }
+}

@@ -1,0 +1,91 @@
+//! `init`: writes a team that fits the repository it finds.
+
+use std::{fs::OpenOptions, io::Write, path::Path};
+
+use super::{
+    args::Init,
+    context::Context,
+    failure::{Code, Failure},
+    render::Printer,
+};
+use crate::model::AgentName;
+
+/// What shows the kind of a repository, and how its tests are run.
+const KINDS: &[(&str, &str)] = &[
+    ("Cargo.toml", "cargo test"),
+    ("package.json", "npm test"),
+    ("pyproject.toml", "python3 -m pytest"),
+    ("setup.py", "python3 -m pytest"),
+    ("go.mod", "go test ./..."),
+    ("pom.xml", "mvn -q test"),
+    ("build.gradle", "./gradlew test"),
+    ("build.gradle.kts", "./gradlew test"),
+    ("Gemfile", "bundle exec rake test"),
+    ("mix.exs", "mix test"),
+    ("Makefile", "make test"),
+];
+
+/// Writes a team.
+pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Code, Failure> {
+    let name = AgentName::for_member(&args.name)?;
+    let workspace = context.workspace();
+    let tests = KINDS.iter().find(|(file, _)| workspace.join(file).is_file());
+    let file = workspace.join("teams").join(format!("{name}.json"));
+    write_new(&file, &team_file(&name, tests.map(|(_, command)| *command)))?;
+    context.make_folder()?;
+    printer.note(&format!("wrote {} and .mailbox", file.display()));
+    match tests {
+        Some((found, command)) => printer.note(&format!(
+            "found {found}: at each message the teammate `tester` runs `{command}`. For that its \
+             permission_mode is bypass: it may run any command. The others can't run or write \
+             anything until you allow it in the team file."
+        )),
+        None => printer.note(
+            "found no build file that says how tests are run: give a teammate a script such as \
+             \"run make test\" and permission_mode \"bypass\" in the team file",
+        ),
+    }
+    printer.note(&format!("next: postroom run {name} 'read README.md'"));
+    Ok(Code::Ok)
+}
+
+fn team_file(name: &AgentName, tests: Option<&str>) -> String {
+    let tester = tests.map_or(String::new(), |command| {
+        format!(
+            ",\n    // The clerk runs this at each message. bypass lets it run commands without \
+             asking.\n    \"tester\": {{\"role\": \"runs the tests\", \"permission_mode\": \
+             \"bypass\", \"script\": \"run {command}\"}}"
+        )
+    });
+    format!(
+        r#"{{
+  "team": "{name}",
+  "lead": "lead",
+  // An embedded provider that needs no key and no network; `postroom help clerk` says what it can do.
+  "provider": "clerk",
+  "teammates": {{
+    "lead": {{"role": "answers for the team"}},
+    "scout": {{"role": "reads, lists and searches files"}}{tester}
+  }}
+}}
+"#
+    )
+}
+
+fn write_new(file: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |why: std::io::Error| {
+        if why.kind() == std::io::ErrorKind::AlreadyExists {
+            Failure::usage(format!(
+                "{} is there already; edit it, or write another with `postroom init NAME`",
+                file.display()
+            ))
+        } else {
+            Failure::failed(format!("write {}: {why}", file.display()))
+        }
+    };
+    if let Some(folder) = file.parent() {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let mut new = OpenOptions::new().write(true).create_new(true).open(file).map_err(failed)?;
+    new.write_all(text.as_bytes()).map_err(failed)
+}

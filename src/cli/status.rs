@@ -1,0 +1,258 @@
+//! `status`: what everybody is doing, whether all is well, and what to type next.
+
+use serde::Serialize;
+
+use super::{
+    args::Status,
+    context::Context,
+    failure::{Code, Failure},
+    render::{Printer, SCHEMA, word_for},
+};
+use crate::{
+    journal::Position,
+    model::{AgentName, Desired},
+    store::{Activity, DeadLetters, Store, StoreError, TeamStatus, TeammateStatus},
+};
+
+/// How the team is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Health {
+    Fine,
+    Stuck,
+    Down,
+    NeedsYou,
+}
+
+#[derive(Serialize)]
+struct View {
+    schema: u32,
+    team: Option<String>,
+    health: Health,
+    why: Vec<String>,
+    next: Vec<String>,
+    up: bool,
+    pid: Option<u32>,
+    since: Option<String>,
+    dead_letters: usize,
+    notes: Vec<String>,
+    teammates: Vec<TeammateView>,
+}
+
+#[derive(Serialize)]
+struct TeammateView {
+    name: String,
+    state: Activity,
+    since: Option<String>,
+    about: String,
+    message: Option<String>,
+    unread: usize,
+    last: Option<&'static str>,
+    answered: u64,
+    tokens_in: u64,
+    tokens_out: u64,
+}
+
+/// Shows the status.
+pub fn status(context: &Context, args: &Status, printer: &mut Printer) -> Result<Code, Failure> {
+    let store = context.store()?;
+    let view = look(context, &store)?;
+    if args.json {
+        printer.say_json(&view);
+    } else {
+        print(&view, printer);
+    }
+    Ok(match (view.health, args.check) {
+        (Health::Down, _) => Code::NoDaemon,
+        (Health::Stuck, true) => Code::Failed,
+        (Health::NeedsYou, true) => Code::Needed,
+        (Health::Fine | Health::Stuck | Health::NeedsYou, _) => Code::Ok,
+    })
+}
+
+fn look(context: &Context, store: &Store) -> Result<View, Failure> {
+    let up = context.is_up();
+    let status = TeamStatus::read(store)?;
+    let dead_letters = DeadLetters::list(store)?.len();
+    let names = names(context, store, status.as_ref())?;
+    let mut teammates = Vec::new();
+    for name in names {
+        let doing = status.as_ref().and_then(|it| it.teammates.get(&name)).filter(|_| up);
+        teammates.push(teammate(context, store, &name, doing)?);
+    }
+    let (health, why, next) = judge(up, dead_letters, &teammates);
+    let status = status.filter(|_| up);
+    Ok(View {
+        schema: SCHEMA,
+        team: context.known_team(store)?.map(|file| file.team.name.to_string()),
+        health,
+        why,
+        next,
+        up,
+        pid: status.as_ref().map(|it| it.pid),
+        since: status.as_ref().map(|it| it.since.clone()),
+        dead_letters,
+        notes: status.map(|it| it.notes).unwrap_or_default(),
+        teammates,
+    })
+}
+
+fn names(
+    context: &Context,
+    store: &Store,
+    status: Option<&TeamStatus>,
+) -> Result<Vec<AgentName>, Failure> {
+    if let Some(file) = context.known_team(store)? {
+        return Ok(file.team.teammates.into_keys().collect());
+    }
+    match status {
+        Some(status) => Ok(status.teammates.keys().cloned().collect()),
+        None => Ok(store.lives().names()?),
+    }
+}
+
+fn teammate(
+    context: &Context,
+    store: &Store,
+    name: &AgentName,
+    doing: Option<&TeammateStatus>,
+) -> Result<TeammateView, Failure> {
+    let mut view = TeammateView {
+        name: name.to_string(),
+        state: Activity::Stopped,
+        since: None,
+        about: String::new(),
+        message: None,
+        unread: 0,
+        last: None,
+        answered: 0,
+        tokens_in: 0,
+        tokens_out: 0,
+    };
+    if let Some(doing) = doing {
+        view.state = doing.state;
+        view.since = Some(doing.since.clone());
+        view.about.clone_from(&doing.about);
+        view.message = doing.message.as_ref().map(ToString::to_string);
+        view.last = doing.last.map(word_for);
+        (view.answered, view.tokens_in) = (doing.answered, doing.tokens_in);
+        view.tokens_out = doing.tokens_out;
+    }
+    match unread(context, store, name) {
+        Ok((unread, desired)) => {
+            view.unread = unread;
+            if desired == Desired::Stopped {
+                view.state = Activity::Stopped;
+                view.about = format!("by a SHUTDOWN; `postroom start {name}` starts it");
+            }
+        }
+        // One damaged life is told of and does not hide the others.
+        Err(why) => {
+            view.state = Activity::Failed;
+            view.about = why.to_string();
+        }
+    }
+    Ok(view)
+}
+
+/// How many whole lines lie unread, and whether the teammate shall run.
+fn unread(
+    context: &Context,
+    store: &Store,
+    name: &AgentName,
+) -> Result<(usize, Desired), StoreError> {
+    let log = store.lives().open(name)?;
+    let life = log.life();
+    let (bus, _) = context.bus(store).map_err(|failure| StoreError::Damaged {
+        path: "the team".to_owned(),
+        why: failure.text,
+    })?;
+    let reader = bus.reader(name, life.cursor)?;
+    let journal = reader.journal();
+    journal.anchor(life.cursor)?;
+    let mut place = if journal.start()?.generation == life.cursor.generation {
+        life.cursor
+    } else {
+        Position { ..journal.start()? }
+    };
+    let mut count = 0;
+    loop {
+        let batch = journal.read(place, 4096)?;
+        if batch.lines.is_empty() {
+            return Ok((count, life.desired));
+        }
+        let whole = batch.lines.iter().filter(|line| line.body.is_ok());
+        count += whole.filter(|line| !life.has_consumed(line.at)).count();
+        place = batch.next;
+    }
+}
+
+fn judge(
+    up: bool,
+    dead_letters: usize,
+    teammates: &[TeammateView],
+) -> (Health, Vec<String>, Vec<String>) {
+    let (mut why, mut next) = (Vec::new(), Vec::new());
+    if !up {
+        let unread: usize = teammates.iter().map(|it| it.unread).sum();
+        why.push(format!("no daemon is up; {unread} messages wait"));
+        next.push("postroom up".to_owned());
+        return (Health::Down, why, next);
+    }
+    for it in teammates.iter().filter(|it| it.state == Activity::Failed) {
+        why.push(format!("{} has failed: {}", it.name, it.about));
+        next.push(format!("postroom start {}", it.name));
+    }
+    if dead_letters > 0 {
+        why.push(format!("{dead_letters} dead letters"));
+        next.push("postroom dead list".to_owned());
+    }
+    if !why.is_empty() {
+        return (Health::NeedsYou, why, next);
+    }
+    let runs = |it: &&TeammateView| it.state != Activity::Stopped;
+    let waiting: Vec<&TeammateView> =
+        teammates.iter().filter(|it| it.unread > 0 && !runs(it)).collect();
+    for it in &waiting {
+        why.push(format!("{} is stopped and has {} unread", it.name, it.unread));
+        next.push(format!("postroom start {}", it.name));
+    }
+    let works = |it: &TeammateView| matches!(it.state, Activity::Working | Activity::Waiting);
+    let is_stuck = !waiting.is_empty() && !teammates.iter().any(works);
+    (if is_stuck { Health::Stuck } else { Health::Fine }, why, next)
+}
+
+fn print(view: &View, printer: &mut Printer) {
+    let team = view.team.as_deref().unwrap_or("(no team)");
+    let health = match view.health {
+        Health::Fine => "fine",
+        Health::Stuck => "STUCK",
+        Health::Down => "down",
+        Health::NeedsYou => "NEEDS YOU",
+    };
+    let since = view.since.as_ref().map_or(String::new(), |since| format!(", up since {since}"));
+    printer.say_titled(&format!("team {team}:"), &format!("{health}{since}"));
+    for why in view.why.iter().chain(&view.notes) {
+        printer.say(&format!("  {why}"));
+    }
+    let width = view.teammates.iter().map(|it| it.name.len()).max().unwrap_or_default();
+    for it in &view.teammates {
+        let state = it.state.as_str();
+        let unread = if it.unread > 0 { format!("  {} unread", it.unread) } else { String::new() };
+        let last = it.last.map_or(String::new(), |last| format!("  last {last}"));
+        let tokens = match it.tokens_in + it.tokens_out {
+            0 => String::new(),
+            _ => format!("  tokens {} in, {} out", it.tokens_in, it.tokens_out),
+        };
+        let about = if it.about.is_empty() { String::new() } else { format!("  {}", it.about) };
+        let answered = format!("  {} answered", it.answered);
+        let name = format!("{:width$}", it.name);
+        printer.say_titled(
+            &format!("  {name}"),
+            &format!(" {state:8}{unread}{answered}{last}{tokens}{about}"),
+        );
+    }
+    for next in &view.next {
+        printer.say(&format!("next: {next}"));
+    }
+}
