@@ -4,7 +4,10 @@
 #![allow(
     clippy::disallowed_methods,
     clippy::string_slice,
+    clippy::format_push_string,
     reason = "tests start processes and make files as outsiders do, and cut text they know"
 )]
 
+mod mail;
+mod team;
 mod tidy;
