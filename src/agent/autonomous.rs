@@ -152,7 +152,7 @@ impl AutonomousAgent {
         let tries = self.inbox.take(message)?;
         let in_hand = self.kept.has_mail(&said.from, &said.id);
         if in_hand && self.kept.conversation().concluded(&said.from, &said.id).is_some() {
-            return self.tell(message, tries);
+            return self.tell(message);
         }
         if tries.are_used_up() {
             return self.give_up(message, tries);

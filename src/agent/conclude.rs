@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{AutonomousAgent, Ended};
 use crate::{
     model::{
-        AgentName, Durability, Envelope, Final, Kind, Mail, Message, MessageId, Protocol, Tries,
-        Turn,
+        AgentName, Durability, Envelope, Final, Kind, Mail, Message, MessageId, Protocol, Turn,
     },
     store::StoreError,
 };
@@ -24,12 +23,12 @@ impl AutonomousAgent {
         if self.office.team.durability == Durability::Power {
             self.kept.sync()?;
         }
-        self.tell(message, Tries::default())
+        self.tell(message)
     }
 
-    /// Replies to the requests of the work that has ended, and settles it with all that joined. With
-    /// `tries` before this one, looks whether a reply is out already.
-    pub(super) fn tell(&mut self, message: &Message, tries: Tries) -> Result<(), StoreError> {
+    /// Replies to the requests of the work that has ended, unless a reply is out already, and settles
+    /// it with all that joined.
+    pub(super) fn tell(&mut self, message: &Message) -> Result<(), StoreError> {
         let said = &message.envelope;
         let Some((turns, end)) = self.kept.conversation().concluded(&said.from, &said.id) else {
             crate::base::broken("work that is told of has ended");
@@ -37,8 +36,7 @@ impl AutonomousAgent {
         let (turns, end) = (turns.to_vec(), end.clone());
         for mail in requests(&turns) {
             let reply = self.reply(mail, &end);
-            let is_out = tries != Tries::default() && self.is_out(&reply, &end)?;
-            if !is_out {
+            if !self.is_out(&reply, &end)? {
                 self.office.bus.reply(&reply)?;
             }
         }

@@ -53,6 +53,7 @@ pub struct Supervisor {
     news_at: Option<Moment>,
     status_at: Option<Moment>,
     since: String,
+    troubles: BTreeMap<&'static str, String>,
     ending: Option<Ending>,
 }
 
@@ -90,6 +91,7 @@ impl Supervisor {
             news_at: None,
             status_at: None,
             since,
+            troubles: BTreeMap::new(),
             ending: None,
         })
     }
@@ -99,7 +101,7 @@ impl Supervisor {
         for name in self.instance.start.clone() {
             self.start(&name);
         }
-        self.write_status(true)?;
+        self.write_status(true);
         ready(&self.instance);
         loop {
             let now = self.clock.now();
@@ -132,15 +134,13 @@ impl Supervisor {
                 let now = self.clock.now();
                 let journals = self.instance.store().journals();
                 self.tail_at = journals.tick(now, Tick::Changed);
-                self.obey_orders()?;
-                self.notices.look_for_dead(&self.instance)?;
-                self.news_at = self.notices.tell_of_dead(&self.instance, now)?;
+                self.read_what_nobody_reads(now);
             }
             Event::Status => {
                 let soon = self.clock.now().after(STATUS_PAUSE);
                 self.status_at = self.status_at.or(Some(soon));
             }
-            Event::Ended(name, how) => self.on_end(&name, &how)?,
+            Event::Ended(name, how) => self.on_end(&name, &how),
             Event::Signal(_) if self.ending.is_some() => return self.end_by_force().map(Some),
             Event::Signal(_) => self.begin_end(DownHow::Gracefully, None),
             Event::Down(how) => self.begin_end(how, None),
@@ -159,11 +159,11 @@ impl Supervisor {
             self.tail_at = self.instance.store().journals().tick(now, Tick::Changed);
         }
         if is_due(self.news_at) {
-            self.news_at = self.notices.tell_of_dead(&self.instance, now)?;
+            self.tell_of_dead(now);
         }
         if is_due(self.status_at) {
             self.status_at = None;
-            self.write_status(self.ending.is_none())?;
+            self.write_status(self.ending.is_none());
         }
         let due: Vec<AgentName> = self
             .hosted
@@ -193,11 +193,37 @@ impl Supervisor {
         let pause = if self.watch.is_watching() { TICK } else { TICK_WITHOUT_EVENTS };
         self.tick_at = now.after(pause);
         self.tail_at = self.instance.store().journals().tick(now, Tick::All);
-        self.obey_orders()?;
-        self.notices.look_for_dead(&self.instance)?;
-        self.notices.look_for_strays(&self.instance)?;
-        self.news_at = self.notices.tell_of_dead(&self.instance, now)?;
+        let strays = self.notices.look_for_strays(&self.instance);
+        self.note_trouble("files that are nobody's", strays);
+        self.read_what_nobody_reads(now);
         Ok(None)
+    }
+
+    /// Reads orders, and the mailboxes that no teammate reads.
+    fn read_what_nobody_reads(&mut self, now: Moment) {
+        let orders = self.obey_orders();
+        self.note_trouble("orders", orders);
+        let dead = self.notices.look_for_dead(&self.instance);
+        self.note_trouble("mail of the user and of outsiders", dead);
+        self.tell_of_dead(now);
+    }
+
+    fn tell_of_dead(&mut self, now: Moment) {
+        let told = self.notices.tell_of_dead(&self.instance, now);
+        self.news_at = *told.as_ref().unwrap_or(&None);
+        self.note_trouble("dead letters", told.map(drop));
+    }
+
+    /// What can't be read or written now is shown in the status and tried again at the next tick:
+    /// the teammates go on all the same.
+    fn note_trouble(&mut self, with: &'static str, result: Result<(), StoreError>) {
+        let known = match result {
+            Ok(()) => self.troubles.remove(with),
+            Err(why) => self.troubles.insert(with, why.to_string()),
+        };
+        if known.as_ref() != self.troubles.get(with) {
+            self.events.status();
+        }
     }
 
     fn start(&mut self, name: &AgentName) {
@@ -208,14 +234,15 @@ impl Supervisor {
         }
     }
 
-    fn on_end(&mut self, name: &AgentName, how: &Death) -> Result<(), StoreError> {
+    fn on_end(&mut self, name: &AgentName, how: &Death) {
         let now = self.clock.now();
         let verdict = self.hosted.entry(name.clone()).or_default().ended(how, now);
         let statuses = &self.instance.office.statuses;
         match (how, verdict) {
             (Death::Failed(why) | Death::Panicked(why) | Death::Refused(why), Restart::GiveUp) => {
                 statuses.set(name, Activity::Failed, why.clone());
-                self.tell_of_failure(name, why)?;
+                let told = self.tell_of_failure(name, why);
+                self.note_trouble("a failure", told);
             }
             (
                 Death::Failed(why) | Death::Panicked(why) | Death::Refused(why),
@@ -228,7 +255,6 @@ impl Supervisor {
         if self.ending.is_some() {
             self.hosted.entry(name.clone()).or_default().forgive();
         }
-        Ok(())
     }
 
     fn tell_of_failure(&self, name: &AgentName, why: &str) -> Result<(), StoreError> {
@@ -330,15 +356,17 @@ impl Supervisor {
         for order in orders {
             answer(&self.instance, &order, Status::Ok, "the team is down")?;
         }
-        self.write_status(false)
+        self.write_status(false);
+        Ok(())
     }
 
-    fn write_status(&self, ready: bool) -> Result<(), StoreError> {
+    fn write_status(&mut self, ready: bool) {
         let office = &self.instance.office;
         let mut notes = self.instance.notes.clone();
         if !self.watch.is_watching() {
             notes.push("no file events here: mail is looked for four times a second".to_owned());
         }
+        notes.extend(self.troubles.iter().map(|(with, why)| format!("{with}: {why}")));
         let status = TeamStatus {
             team: office.team.name.clone(),
             file: self.instance.team.path.display().to_string(),
@@ -349,6 +377,9 @@ impl Supervisor {
             notes,
             teammates: office.statuses.all(),
         };
-        status.write(self.instance.store())
+        let written = status.write(self.instance.store());
+        if let Err(why) = written {
+            self.troubles.insert("the status", why.to_string());
+        }
     }
 }

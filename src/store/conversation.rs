@@ -107,10 +107,10 @@ impl Kept {
         {
             return;
         }
-        if let Turn::Result(result) = &turn
-            && let Some(id) = &result.sent
-        {
-            self.sent.insert(id.clone());
+        if let Turn::Result(result) = &turn {
+            // An answer that was waited for is in the conversation as a result.
+            self.mail.extend(result.answer.clone());
+            self.sent.extend(result.sent.clone());
         }
         self.conversation.push(turn);
     }

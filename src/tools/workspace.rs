@@ -1,7 +1,7 @@
 //! The folder a team works in: every path a tool is given is opened by the kernel below it.
 //!
-//! Here a path is only read as text: `~` and `$HOME` are names like others, and an absolute path
-//! is taken for one below the root when it begins with it. No file tool opens a path elsewhere.
+//! Here a path is only read as text: `~` and `$HOME` are not expanded, and an absolute path is taken
+//! for one below the root when it begins with it. No file tool opens a path elsewhere.
 
 use std::{
     os::unix::ffi::OsStrExt,
@@ -79,6 +79,11 @@ impl Workspace {
         }
         if path.contains("://") {
             return refused("it is a URL; give a path".to_owned());
+        }
+        if path.starts_with(['~', '$']) {
+            return refused(
+                "nothing is expanded here; for a name like that write `./` before it".to_owned(),
+            );
         }
         if !path.starts_with('/') {
             return Ok(path.into());
@@ -197,6 +202,8 @@ mod tests {
             "mail/lead.jsonl",
             "missing/../ok",
             "ok/x",
+            "~/.ssh/id_rsa",
+            "$HOME/x",
         ];
         for path in rows {
             let short: String = path.chars().take(40).collect();
@@ -240,8 +247,8 @@ mod tests {
             assert_eq!(write(&bench, typed), Ok(Access::Write(real.into())), "{typed}");
         }
         for (typed, real) in [
-            ("~/.ssh/id_rsa", "~/.ssh/id_rsa"),
-            ("$HOME/x", "$HOME/x"),
+            ("./~/.ssh/id_rsa", "~/.ssh/id_rsa"),
+            ("./$HOME/x", "$HOME/x"),
             ("sub/root/new/x", "new/x"),
         ] {
             assert!(read(&bench, typed).unwrap_err().contains("No such file"), "{typed}");
