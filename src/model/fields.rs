@@ -58,6 +58,33 @@ impl<'a> Fields<'a> {
         self.get(name, "a number from 0 to 255")
     }
 
+    /// A whole number from 0.
+    pub fn number(&self, name: &str) -> Result<Option<u64>, Fault> {
+        self.get(name, "a whole number from 0")
+    }
+
+    /// A text, or a whole number as text.
+    pub fn text_or_number(&self, name: &str) -> Result<Option<String>, Fault> {
+        if self.0.get(name).is_some_and(|raw| !raw.get().starts_with('"')) {
+            return Ok(self.number(name)?.map(|number| number.to_string()));
+        }
+        self.text(name)
+    }
+
+    /// A list of texts and whole numbers, as texts.
+    pub fn texts_or_numbers(&self, name: &str) -> Result<Option<Vec<String>>, Fault> {
+        let wanted = "a list of strings or whole numbers";
+        let Some(values) = self.get::<Vec<serde_json::Value>>(name, wanted)? else {
+            return Ok(None);
+        };
+        let text = |value: serde_json::Value| match value {
+            serde_json::Value::String(text) => Ok(text),
+            serde_json::Value::Number(number) if number.is_u64() => Ok(number.to_string()),
+            _ => Err(format!("{name} has to be {wanted}")),
+        };
+        values.into_iter().map(text).collect::<Result<_, _>>().map(Some)
+    }
+
     /// An id.
     pub fn id(&self, name: &str) -> Result<Option<MessageId>, Fault> {
         let Some(text) = self.text(name)? else { return Ok(None) };

@@ -1,5 +1,6 @@
 //! The words: plain data and pure rules. No file, no clock, no thread.
 
+mod board;
 mod conversation;
 mod fields;
 mod life;
@@ -8,15 +9,20 @@ mod mode;
 mod name;
 mod protocol;
 mod team;
+mod task;
 mod team_file;
 mod tool;
 
+pub use board::{Board, Change, Void};
 pub use conversation::{Conversation, Final, Mail, Next, Turn};
 pub use life::{Desired, LIFE_VERSION, Life, Span, Taken, Tries};
 pub use message::{Envelope, MOST_HOPS, Mailbox, Message, resolve_lead};
 pub use mode::PermissionMode;
 pub use name::{AgentName, BadName, CallId, MessageId, RunId, TypeName};
 pub use protocol::{Obedience, may_stop, obey};
+pub use task::{
+    Create, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update, read_task_line,
+};
 pub use team::{Durability, Errand, Limits, Place, Placed, Team, TeamFault, Teammate};
 pub use team_file::read_team;
 pub use tool::{ToolCall, ToolResult, ToolSpec};
