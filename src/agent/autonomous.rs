@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Desk, Ended, ModelLoop, Office, Run, Worker, run::as_mail, shutdown::announce};
+use super::{
+    Desk, Ended, ModelLoop, Office, Run, Worker,
+    run::{Meanwhile, as_mail},
+    shutdown::announce,
+};
 use crate::{
     base::{Clock, Haste, Interrupted, Scope, Stop, Wake, text::headline},
     journal::Subscription,
     model::{
-        AgentName, Envelope, Kind, Message, MessageId, Next, Obedience, Protocol, RunId, Status,
-        Tries, Turn,
+        AgentName, Claims, Envelope, Kind, Message, MessageId, Next, Obedience, Protocol, RunId,
+        Status, TaskId, Tries, Turn,
     },
-    store::{Activity, Inbox, Kept, Rebirth, StoreError, Trace},
+    store::{Activity, Claim, Inbox, Kept, Rebirth, StoreError, Trace},
 };
 
 /// A teammate that runs.
@@ -22,9 +26,11 @@ pub struct AutonomousAgent {
     pub(super) inbox: Inbox,
     pub(super) kept: Kept,
     pub(super) trace: Trace,
-    desk: Arc<Desk>,
-    scope: Scope,
+    pub(super) desk: Arc<Desk>,
+    pub(super) scope: Scope,
     trouble: Arc<Mutex<Option<StoreError>>>,
+    /// The task in hand.
+    pub(super) claim: Option<Claim>,
     /// Whether the life before this one was cut off while a message was in hand.
     cut_off: bool,
     _mail: Subscription,
@@ -35,6 +41,8 @@ pub struct AutonomousAgent {
 pub enum Step {
     /// It has dealt with this message.
     Handled(MessageId),
+    /// It has dealt with this task.
+    Worked(TaskId),
     /// There is nothing to do.
     Idle,
     /// It has ended.
@@ -73,14 +81,28 @@ impl AutonomousAgent {
         let scope = Scope { clock, wake, stop, look };
         let desk = office.desk(&name);
         let cut_off = before.taken.is_some();
-        Ok(Self { office, name, inbox, kept, trace, desk, scope, trouble, cut_off, _mail: mail })
+        let takes_any = office.team.claims(&name) == Claims::Any;
+        office.board.wake_on_ready(&name, &scope.wake, takes_any);
+        Ok(Self {
+            claim: None,
+            office,
+            name,
+            inbox,
+            kept,
+            trace,
+            desk,
+            scope,
+            trouble,
+            cut_off,
+            _mail: mail,
+        })
     }
 
     /// Works until it is ended.
     pub fn run(mut self) -> Result<Ending, StoreError> {
         loop {
             match self.step() {
-                Ok(Step::Handled(_)) => {}
+                Ok(Step::Handled(_) | Step::Worked(_)) => {}
                 Ok(Step::Idle) => self.rest()?,
                 Ok(Step::Ended(ending)) => return Ok(ending),
                 Err(why) if why.is_passing() => self.wait_for_room(&why),
@@ -92,7 +114,7 @@ impl AutonomousAgent {
         }
     }
 
-    /// Does one piece of work, whole: an obeyed SHUTDOWN, else the next message.
+    /// Does one piece of work, whole: an obeyed SHUTDOWN, else the next message, else a task.
     pub fn step(&mut self) -> Result<Step, StoreError> {
         self.inbox.pull()?;
         self.report_losses()?;
@@ -107,12 +129,14 @@ impl AutonomousAgent {
         }
         match self.inbox.next() {
             Some(message) => self.handle(&message),
+            None if self.claim.is_some() => self.work_on_task(),
             None if self.scope.stop.requested().is_some() => self.end(Ending::WithDaemon),
+            None if self.claim_task()? => self.work_on_task(),
             None => Ok(Step::Idle),
         }
     }
 
-    fn handle(&mut self, message: &Message) -> Result<Step, StoreError> {
+    pub(super) fn handle(&mut self, message: &Message) -> Result<Step, StoreError> {
         let id = message.envelope.id.clone();
         match self.inbox.judge(message) {
             Some(Obedience::Obey) => {
@@ -133,6 +157,10 @@ impl AutonomousAgent {
     fn wants_turn(&self, message: &Message) -> bool {
         let said = &message.envelope;
         let of_teammate = self.office.team.teammates.contains_key(&said.from);
+        let is_of_task = said.kind == Kind::Event && said.from == AgentName::daemon();
+        if is_of_task {
+            return message.sealed && said.task_id.is_some();
+        }
         said.kind == Kind::Response
             && said.protocol != Some(Protocol::Shutdown)
             && (message.sealed || !of_teammate)
@@ -180,6 +208,7 @@ impl AutonomousAgent {
             inbox: &self.inbox,
             kept: &mut self.kept,
             trace: &mut self.trace,
+            meanwhile: Meanwhile::Join,
             cut_off: cut_off && in_round,
         };
         ModelLoop.handle(&mut run)
@@ -214,9 +243,11 @@ impl AutonomousAgent {
         self.inbox.note_progress()?;
         self.office.statuses.set(&self.name, Activity::Idle, "");
         let (inbox, stop, trouble) = (&self.inbox, &self.scope.stop, &self.trouble);
+        let claimable = || self.office.may_claim(&self.name);
         // Whatever ends the wait, the next step looks at everything.
         let _ = self.scope.wait_lightly(None, || {
             let woken = inbox.next().is_some()
+                || claimable()
                 || stop.requested().is_some()
                 || trouble.lock().is_some()
                 || inbox.has_losses();
@@ -250,6 +281,7 @@ impl AutonomousAgent {
 
     /// Ends this life in order: what was in hand goes back, untried.
     fn end(&mut self, ending: Ending) -> Result<Step, StoreError> {
+        self.give_task_back(None)?;
         if self.inbox.life().taken.is_some() {
             self.inbox.record(|life| life.taken = None)?;
         }

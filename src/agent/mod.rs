@@ -10,6 +10,7 @@ mod dispatch;
 mod office;
 mod run;
 mod shutdown;
+mod task;
 mod worker;
 
 pub use autonomous::{AutonomousAgent, Ending, Step};

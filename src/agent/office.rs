@@ -6,9 +6,9 @@ use super::asks::Asks;
 use crate::{
     base::FileError,
     guard::Rights,
-    model::{AgentName, Place, Placed, Team, TeamFault, Teammate},
+    model::{AgentName, Claims, Place, Placed, Task, Team, TeamFault, Teammate},
     provider::{Clerk, Provider},
-    store::{DeadLetters, MessageBus, Statuses, Store, StoreError},
+    store::{DeadLetters, MessageBus, Statuses, Store, StoreError, TaskBoard},
     tools::{Kit, Post, ToolSet, Workspace, set},
 };
 
@@ -71,6 +71,8 @@ pub struct Office {
     pub team: Arc<Team>,
     /// The way to their mailboxes.
     pub bus: MessageBus,
+    /// The tasks.
+    pub board: TaskBoard,
     /// Lines that are no message.
     pub dead: DeadLetters,
     /// What everybody is doing.
@@ -115,6 +117,7 @@ impl Office {
         let bus = store.bus(Arc::new((&*team).into()));
         let statuses = Statuses::new(&store, changed);
         let post = Post::new(&store, Arc::clone(&team), bus.clone(), statuses.clone());
+        let board = TaskBoard::open(&store)?;
         let workspace = Workspace::open(store.workspace())?;
         let outputs = store.outputs()?;
         let folder = store.root().path().to_path_buf();
@@ -126,18 +129,31 @@ impl Office {
                 env: Arc::new(environment(name)),
                 command_timeout: team.limits.tool_timeout,
             };
-            let tools = ToolSet::new([set::built_in(), set::of_team(&post)].concat());
+            let of_board = set::of_board(&board, &post);
+            let tools = ToolSet::new([set::built_in(), set::of_team(&post), of_board].concat());
             desks.insert(name.clone(), Arc::new(Desk::new(&team, name, teammate, kit, tools)?));
         }
         let dead = DeadLetters::open(&store)?;
         let asks = Asks::default();
-        Ok(Arc::new(Self { store, team, bus, dead, statuses, asks, folder, desks }))
+        Ok(Arc::new(Self { store, team, bus, board, dead, statuses, asks, folder, desks }))
     }
 
     /// What `name` works with.
     pub fn desk(&self, name: &AgentName) -> Arc<Desk> {
         let desk = self.desks.get(name);
         Arc::clone(desk.unwrap_or_else(|| crate::base::broken("every teammate has a desk")))
+    }
+
+    /// Whether there is a task that `name` could take. What can't be read now is not there.
+    pub fn may_claim(&self, name: &AgentName) -> bool {
+        let claims = self.team.claims(name);
+        let provider = &self.desk(name).provider;
+        let can_do = |task: &Task| provider.can_do(task.work());
+        let found = self.board.look(|board| {
+            let mine = claims != Claims::None && board.ready(Some(name)).any(can_do);
+            mine || (claims == Claims::Any && board.ready(None).any(can_do))
+        });
+        found.unwrap_or_default()
     }
 
     /// The mailbox folder, which marks the processes of this team.

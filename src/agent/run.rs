@@ -31,11 +31,27 @@ pub struct Run<'a> {
     pub kept: &'a mut Kept,
     /// Its trace.
     pub trace: &'a mut Trace,
+    /// What becomes of requests that come meanwhile.
+    pub meanwhile: Meanwhile,
     /// Whether the first call without a result may have run before: the life before was cut off.
     pub cut_off: bool,
 }
 
+/// What becomes of requests that come while a run is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meanwhile {
+    /// They wait; what belongs to the work joins it.
+    Join,
+    /// The run pauses between two calls, and its teammate answers them in its own conversation.
+    Pause,
+}
+
 impl Run<'_> {
+    /// Whether the run shall pause for mail.
+    pub fn has_to_pause(&self) -> bool {
+        self.meanwhile == Meanwhile::Pause && self.inbox.next().is_some()
+    }
+
     /// Whether the run shall end before its next turn or call.
     pub fn has_to_stop(&self) -> bool {
         matches!(self.scope.stop.requested(), Some(Haste::Grace(_) | Haste::Now))

@@ -1,7 +1,7 @@
 //! The seam between a piece of work and who does it: a model that is asked turn by turn, or later
 //! a program that owns its loop, its tools and its session.
 
-use super::Run;
+use super::{Run, run::Meanwhile};
 use crate::{
     base::Interrupted,
     model::{Next, Status, Turn},
@@ -21,8 +21,10 @@ pub enum Ended {
         /// The verdict, where it was a question.
         decision: Option<bool>,
     },
-    /// The teammate has to end; the work is not done.
+    /// The teammate has to end, or the work was taken from it; the work is not done.
     Stopping,
+    /// There is mail to answer first; then the work goes on.
+    Paused,
 }
 
 impl Ended {
@@ -46,6 +48,9 @@ impl Worker for ModelLoop {
             if run.has_to_stop() {
                 return Ok(Ended::Stopping);
             }
+            if run.has_to_pause() {
+                return Ok(Ended::Paused);
+            }
             match run.kept.conversation().next() {
                 Next::Conclude { status, text, decision } => {
                     return Ok(Ended::Concluded { status, text: text.to_owned(), decision });
@@ -60,7 +65,9 @@ impl Worker for ModelLoop {
                         let text = format!("stopped after {most} turns without a final answer");
                         return Ok(Ended::failed(text));
                     }
-                    run.take_joining_mail()?;
+                    if run.meanwhile == Meanwhile::Join {
+                        run.take_joining_mail()?;
+                    }
                     if let Some(ended) = ask_model(run)? {
                         return Ok(ended);
                     }

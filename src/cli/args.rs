@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+use crate::model::AgentName;
+
 /// Hosts a team of AI agents that talk through plain JSONL mailboxes.
 #[derive(Debug, Parser)]
 #[command(name = "postroom", version, disable_help_subcommand = true, max_term_width = 100)]
@@ -50,6 +52,8 @@ pub enum Verb {
     Stop(Stop),
     /// Stop a teammate and start it again
     Restart(Name),
+    /// Look at the board of tasks, or change it
+    Task(Task),
     /// Look at lines and messages that could not be handled
     Dead(Dead),
     /// Check a team file and the mailbox folder
@@ -153,8 +157,14 @@ pub struct Send {
 #[derive(Debug, clap::Args)]
 pub struct Wait {
     /// Ids of messages, or the beginnings of ids
-    #[arg(required = true, value_name = "ID")]
+    #[arg(required_unless_present_any = ["task", "idle"], value_name = "ID")]
     pub ids: Vec<String>,
+    /// Wait until this task has ended; may be given several times
+    #[arg(long, value_name = "ID")]
+    pub task: Vec<String>,
+    /// Wait until nobody has anything to do
+    #[arg(long)]
+    pub idle: bool,
     /// Give up after this long
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
@@ -222,6 +232,126 @@ pub struct Stop {
     /// First work off the mail that lies before
     #[arg(long)]
     pub drain: bool,
+}
+
+/// `task`
+#[derive(Debug, clap::Args)]
+pub struct Task {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: TaskVerb,
+}
+
+impl Task {
+    /// Whether it speaks for somebody else than `name`.
+    pub fn is_for_other_than(&self, name: &AgentName) -> bool {
+        let by = match &self.verb {
+            TaskVerb::Claim { by, .. } => by,
+            TaskVerb::Update(it) => &it.by,
+            TaskVerb::Add { .. }
+            | TaskVerb::List { .. }
+            | TaskVerb::Show { .. }
+            | TaskVerb::Retry { .. }
+            | TaskVerb::Cancel { .. } => return false,
+        };
+        by.as_ref().is_some_and(|by| by != name.as_str())
+    }
+}
+
+/// `task …`
+#[derive(Debug, Subcommand)]
+pub enum TaskVerb {
+    /// Add a task and print its id
+    Add {
+        /// What is to be done, in a few words
+        title: String,
+        /// The work in full, where the title does not say it all
+        #[arg(long)]
+        description: Option<String>,
+        /// Who shall do it; else whoever is free
+        #[arg(long, value_name = "NAME")]
+        assignee: Option<String>,
+        /// A task that has to be done first; may be given several times
+        #[arg(long, value_name = "ID")]
+        depends_on: Vec<String>,
+        /// An id of your own, with a letter in it
+        #[arg(long)]
+        id: Option<String>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List tasks
+    List {
+        /// Only those that are pending, in_progress, done, failed or cancelled
+        #[arg(long)]
+        status: Option<String>,
+        /// Print JSON, one task a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a task whole
+    Show {
+        /// Its id
+        id: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Claim a task and print the attempt alone; a lost race is exit 1
+    Claim {
+        /// Its id
+        id: String,
+        /// In whose name
+        #[arg(long = "as", value_name = "NAME")]
+        by: Option<String>,
+        /// How long the claim holds unless it is renewed. Default: 900
+        #[arg(long, value_name = "SECONDS")]
+        lease: Option<u64>,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change a task if it stands as expected; else exit 1
+    Update(TaskUpdate),
+    /// Try a failed task again
+    Retry {
+        /// Its id
+        id: String,
+    },
+    /// Take a task off the board
+    Cancel {
+        /// Its id
+        id: String,
+    },
+}
+
+/// `task update`
+#[derive(Debug, clap::Args)]
+pub struct TaskUpdate {
+    /// Its id
+    pub id: String,
+    /// In whose name
+    #[arg(long = "as", value_name = "NAME")]
+    pub by: Option<String>,
+    /// The present attempt, as `claim` printed it
+    #[arg(long)]
+    pub attempt: Option<u64>,
+    /// How the task stands as you know it
+    #[arg(long, value_name = "STATUS")]
+    pub expected_status: String,
+    /// How it shall stand; `in_progress` renews a claim
+    #[arg(long)]
+    pub status: String,
+    /// What came of it
+    #[arg(long)]
+    pub result: Option<String>,
+    /// How long the claim holds from now on
+    #[arg(long, value_name = "SECONDS")]
+    pub lease: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `dead`

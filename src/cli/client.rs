@@ -9,8 +9,8 @@ use super::{
 use crate::{
     base::{Interrupted, Moment, Scope},
     journal::{Position, ReadError, Subscription, Watch},
-    model::{AgentName, Envelope, Kind, Message, MessageId},
-    store::{Entry, MailReader, MessageBus, Store, TeamFile},
+    model::{AgentName, Board, Envelope, Kind, Message, MessageId, TaskId, TaskState},
+    store::{Entry, MailReader, MessageBus, Store, TaskBoard, TeamFile},
 };
 
 /// How often to look whether the daemon still lives, and for mail where no event tells of it.
@@ -110,6 +110,43 @@ impl<'a> Client<'a> {
         }
     }
 
+    /// Waits until all of `ids` have ended on the board.
+    pub fn await_tasks(&self, ids: &[TaskId], timeout: Option<Duration>) -> Result<(), Failure> {
+        let board = TaskBoard::open(&self.store)?;
+        let _lines = board.subscribe(&self.scope.wake);
+        let until = timeout.map(|span| self.context.clock().now().after(span));
+        let open = || board.look(|board| open_tasks(board, ids));
+        loop {
+            let is_up = self.context.is_up();
+            let missing = open()?;
+            if missing.is_empty() {
+                return Ok(());
+            }
+            let named = format!("task {}", crate::base::text::listed(&missing));
+            if !is_up {
+                return Err(Failure::no_daemon(format!(
+                    "no daemon is here to work on {named}; `postroom up` has it worked on"
+                )));
+            }
+            let more = || (open().ok()?.len() < missing.len()).then_some(());
+            self.pause_for(until, more, &named)?;
+        }
+    }
+
+    /// Waits until `is_idle`.
+    pub fn await_idle(
+        &self,
+        timeout: Option<Duration>,
+        is_idle: impl Fn() -> Result<bool, Failure>,
+    ) -> Result<(), Failure> {
+        let until = timeout.map(|span| self.context.clock().now().after(span));
+        while !is_idle()? {
+            let more = || is_idle().unwrap_or_default().then_some(());
+            self.pause_for(until, more, "the team")?;
+        }
+        Ok(())
+    }
+
     /// Waits for more mail, for a moment at most.
     fn pause(
         &self,
@@ -117,20 +154,29 @@ impl<'a> Client<'a> {
         reader: &mut MailReader,
         missing: impl Fn() -> String,
     ) -> Result<(), Failure> {
-        let now = self.context.clock().now();
-        let next = now.after(LOOK);
         let place = reader.next();
-        let waited = self.scope.wait(Some(until.map_or(next, |until| until.min(next))), || {
+        let more = || {
             let end = reader.journal().end().ok()?;
             (end != place).then_some(())
-        });
+        };
+        self.pause_for(until, more, &missing())
+    }
+
+    /// Waits for `more`, for a moment at most.
+    fn pause_for(
+        &self,
+        until: Option<Moment>,
+        more: impl FnMut() -> Option<()>,
+        what: &str,
+    ) -> Result<(), Failure> {
+        let next = self.context.clock().now().after(LOOK);
+        let waited = self.scope.wait(Some(until.map_or(next, |until| until.min(next))), more);
         let is_late = until.is_some_and(|until| until <= self.context.clock().now());
         match waited {
             Err(Interrupted::Late) if is_late => Err(Failure {
                 code: Code::TimedOut,
                 text: format!(
-                    "time is out and {} is not answered; `postroom wait` goes on waiting",
-                    missing()
+                    "time is out and {what} is not finished; `postroom wait` goes on waiting"
                 ),
             }),
             Err(Interrupted::Stopping) => {
@@ -145,6 +191,15 @@ impl<'a> Client<'a> {
         let reader = self.bus.reader(&mailbox, Position::ZERO)?;
         Ok(reader.journal().subscribe(&self.scope.wake))
     }
+}
+
+fn open_tasks(board: &Board, ids: &[TaskId]) -> Vec<TaskId> {
+    let is_open = |id: &&TaskId| {
+        board.get(id).is_some_and(|task| {
+            matches!(task.state, TaskState::Pending | TaskState::InProgress { .. })
+        })
+    };
+    ids.iter().filter(is_open).cloned().collect()
 }
 
 fn missing(ids: &[MessageId], answers: &Answers) -> String {

@@ -78,6 +78,7 @@ impl Context {
             Verb::Send(it) if it.from.as_ref().is_some_and(|from| from != teammate.as_str()) => {
                 "send in somebody else's name"
             }
+            Verb::Task(it) if it.is_for_other_than(teammate) => "act in somebody else's name",
             Verb::Send(it) if it.interrupt => "interrupt anybody",
             _ => return Ok(()),
         };

@@ -22,6 +22,7 @@ mod show;
 mod start;
 mod status;
 mod stop;
+mod task;
 mod up;
 mod wait;
 
@@ -75,6 +76,7 @@ fn carry_out(args: Args, printer: &mut Printer) -> Result<Code, Failure> {
             stop::stop(&context, &args::Stop { name: it.name.clone(), drain: false }, printer)?;
             start::start(&context, &it.name, printer)
         }
+        Verb::Task(it) => task::task(&context, &it, printer),
         Verb::Dead(it) => dead::dead(&context, &it, printer),
         Verb::Check(it) => check::check(&context, &it, printer),
         Verb::Help(it) => help::help(&it, printer),

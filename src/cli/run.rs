@@ -13,21 +13,21 @@ use super::{
     up::is_same_file,
 };
 use crate::{
-    model::{AgentName, Desired, Errand, MessageId, Status},
-    store::{TeamFile, TeamStatus},
+    model::{AgentName, Desired, Errand, MessageId, Status, TaskId, TaskState, TeamTask},
+    store::{BoardLine, TaskBoard, TeamFile, TeamStatus},
 };
 
 /// Runs a message, or what the team begins with.
 pub fn run(context: &Context, args: &Run, printer: &mut Printer) -> Result<Code, Failure> {
     let (team, message) = what_is_meant(context, &args.words)?;
     let file = context.team(team)?;
-    let errands = errands(&file, message)?;
+    let work = what_to_do(&file, message)?;
     context.make_folder()?;
     if context.is_up() {
         refuse_other_team(context, &file)?;
         let client = Client::for_team(context, AgentName::user(), file)?;
         let _progress = Progress::start(context, &client.store, &client.bus)?;
-        return work(&client, args, &errands, printer);
+        return do_it(&client, args, &work, printer);
     }
     let (host, notes) = Host::new(context, file.clone())?;
     for note in notes {
@@ -37,7 +37,7 @@ pub fn run(context: &Context, args: &Run, printer: &mut Printer) -> Result<Code,
     let beside = {
         let _progress = Progress::start(context, &client.store, &client.bus)?;
         let beside = host.run_beside(client.scope().stop.clone())?;
-        let worked = work(&client, args, &errands, printer);
+        let worked = do_it(&client, args, &work, printer);
         (beside, worked)
     };
     let (beside, worked) = beside;
@@ -73,13 +73,20 @@ fn is_team(context: &Context, word: &str) -> bool {
     looks_so || Path::new(word).is_file() || (!word.contains('/') && named.is_file())
 }
 
-fn errands(file: &TeamFile, message: Option<&str>) -> Result<Vec<Errand>, Failure> {
+/// What a run sends and puts on the board.
+struct Work {
+    errands: Vec<Errand>,
+    tasks: Vec<TeamTask>,
+}
+
+fn what_to_do(file: &TeamFile, message: Option<&str>) -> Result<Work, Failure> {
     let team = &file.team;
     if let Some(message) = message {
-        return Ok(vec![Errand { to: team.lead.clone(), content: message.to_owned() }]);
+        let errand = Errand { to: team.lead.clone(), content: message.to_owned() };
+        return Ok(Work { errands: vec![errand], tasks: Vec::new() });
     }
-    let errands: Vec<Errand> = team.start.iter().chain(&team.tasks).cloned().collect();
-    if errands.is_empty() {
+    let errands = team.start.clone();
+    if errands.is_empty() && team.tasks.is_empty() {
         return Err(Failure::usage(format!(
             "nothing to do: give a message, as in `postroom run {} 'read README.md'`, or put \
              \"start\" or \"tasks\" into {}",
@@ -87,7 +94,7 @@ fn errands(file: &TeamFile, message: Option<&str>) -> Result<Vec<Errand>, Failur
             file.path.display()
         )));
     }
-    Ok(errands)
+    Ok(Work { errands, tasks: team.tasks.clone() })
 }
 
 fn refuse_other_team(context: &Context, file: &TeamFile) -> Result<(), Failure> {
@@ -104,14 +111,16 @@ fn refuse_other_team(context: &Context, file: &TeamFile) -> Result<(), Failure> 
     })
 }
 
-/// Sends all errands, waits for all answers, prints the lead's.
-fn work(
+/// Sends all errands and adds all tasks, waits for all of them, prints the lead's answers.
+fn do_it(
     client: &Client<'_>,
     args: &Run,
-    errands: &[Errand],
+    work: &Work,
     printer: &mut Printer,
 ) -> Result<Code, Failure> {
+    let errands = &work.errands;
     refuse_stopped(client, errands)?;
+    let tasks = add_tasks(client, &work.tasks)?;
     let requests: Vec<_> =
         errands.iter().map(|it| client.request(it.to.clone(), it.content.clone())).collect();
     let ids: Vec<MessageId> = requests.iter().map(|request| request.id.clone()).collect();
@@ -121,11 +130,56 @@ fn work(
     }
     let timeout = args.timeout.map(Duration::from_secs);
     let answers = client.await_answers(&ids, place, timeout, |_| {})?;
+    client.await_tasks(&tasks, timeout)?;
     print(client, args, &ids, &answers, printer);
+    let tasks_are_done = report_tasks(client, &tasks, printer)?;
     let is_ok = |id: &MessageId| {
         answers.get(id).is_some_and(|it| it.envelope.status.is_none_or(|it| it == Status::Ok))
     };
-    Ok(if ids.iter().all(is_ok) { Code::Ok } else { Code::Failed })
+    Ok(if tasks_are_done && ids.iter().all(is_ok) { Code::Ok } else { Code::Failed })
+}
+
+/// Puts the team file's tasks on the board; gives their ids.
+fn add_tasks(client: &Client<'_>, tasks: &[TeamTask]) -> Result<Vec<TaskId>, Failure> {
+    let board = TaskBoard::open(&client.store)?;
+    let mut ids: Vec<TaskId> = Vec::new();
+    for task in tasks {
+        let depends_on = task.depends_on.iter().filter_map(|place| ids.get(*place).cloned());
+        let line = BoardLine {
+            op: "create",
+            title: Some(task.title.clone()),
+            description: Some(task.description.clone()).filter(|it| !it.is_empty()),
+            depends_on: depends_on.collect(),
+            assignee: task.assignee.clone(),
+            by: Some(AgentName::user()),
+            ..BoardLine::default()
+        };
+        match board.record(line)? {
+            Ok((_, task)) => ids.push(task.id),
+            Err(void) => return Err(Failure::failed(format!("a task was not added: {void}"))),
+        }
+    }
+    Ok(ids)
+}
+
+/// Says how each task has ended; whether all are done.
+fn report_tasks(
+    client: &Client<'_>,
+    ids: &[TaskId],
+    printer: &mut Printer,
+) -> Result<bool, Failure> {
+    let board = TaskBoard::open(&client.store)?;
+    let mut all_done = true;
+    for id in ids {
+        let Some(task) = board.look(|board| board.get(id).cloned())? else { continue };
+        all_done &= matches!(task.state, TaskState::Done(_));
+        let why = match &task.state {
+            TaskState::Failed(why) => format!(": {why}"),
+            _ => String::new(),
+        };
+        printer.note(&format!("task {id} ({}): {}{why}", task.title, task.state.as_str()));
+    }
+    Ok(all_done)
 }
 
 fn print(

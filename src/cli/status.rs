@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     journal::Position,
-    model::{AgentName, Desired},
-    store::{Activity, DeadLetters, Store, StoreError, TeamStatus, TeammateStatus},
+    model::{AgentName, Board, Desired, TaskState},
+    store::{Activity, DeadLetters, Store, StoreError, TaskBoard, TeamStatus, TeammateStatus},
 };
 
 /// How the team is.
@@ -35,8 +35,55 @@ struct View {
     pid: Option<u32>,
     since: Option<String>,
     dead_letters: usize,
+    tasks: TaskCounts,
     notes: Vec<String>,
     teammates: Vec<TeammateView>,
+}
+
+/// How many tasks stand how.
+#[derive(Default, Serialize)]
+struct TaskCounts {
+    ready: usize,
+    blocked: usize,
+    in_progress: usize,
+    done: usize,
+    failed: usize,
+    cancelled: usize,
+}
+
+impl TaskCounts {
+    fn of(board: &Board) -> Self {
+        let mut counts = Self::default();
+        for task in board.all() {
+            let count = match &task.state {
+                TaskState::Pending if board.waits_for(task).is_empty() => &mut counts.ready,
+                TaskState::Pending => &mut counts.blocked,
+                TaskState::InProgress { .. } => &mut counts.in_progress,
+                TaskState::Done(_) => &mut counts.done,
+                TaskState::Failed(_) => &mut counts.failed,
+                TaskState::Cancelled => &mut counts.cancelled,
+            };
+            *count += 1;
+        }
+        counts
+    }
+
+    fn line(&self) -> Option<String> {
+        let counts = [
+            (self.in_progress, "in progress"),
+            (self.ready, "ready"),
+            (self.blocked, "blocked"),
+            (self.done, "done"),
+            (self.failed, "failed"),
+            (self.cancelled, "cancelled"),
+        ];
+        let parts: Vec<String> = counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} {word}"))
+            .collect();
+        (!parts.is_empty()).then(|| format!("tasks: {}", parts.join(", ")))
+    }
 }
 
 #[derive(Serialize)]
@@ -70,17 +117,30 @@ pub fn status(context: &Context, args: &Status, printer: &mut Printer) -> Result
     })
 }
 
+/// Whether nobody has anything to do: no unread mail, no task that somebody has or could take.
+pub fn is_idle(context: &Context, store: &Store) -> Result<bool, Failure> {
+    let view = look(context, store)?;
+    let rests = |it: &TeammateView| {
+        it.unread == 0 && matches!(it.state, Activity::Idle | Activity::Stopped | Activity::Failed)
+    };
+    if !view.up {
+        return Err(Failure::no_daemon("no daemon is up; `postroom up` starts one"));
+    }
+    Ok(view.teammates.iter().all(rests) && view.tasks.in_progress == 0 && view.tasks.ready == 0)
+}
+
 fn look(context: &Context, store: &Store) -> Result<View, Failure> {
     let up = context.is_up();
     let status = TeamStatus::read(store)?;
     let dead_letters = DeadLetters::list(store)?.len();
+    let tasks = TaskBoard::open(store)?.look(TaskCounts::of)?;
     let names = names(context, store, status.as_ref())?;
     let mut teammates = Vec::new();
     for name in names {
         let doing = status.as_ref().and_then(|it| it.teammates.get(&name)).filter(|_| up);
         teammates.push(teammate(context, store, &name, doing)?);
     }
-    let (health, why, next) = judge(up, dead_letters, &teammates);
+    let (health, why, next) = judge(up, dead_letters, &tasks, &teammates);
     let status = status.filter(|_| up);
     Ok(View {
         schema: SCHEMA,
@@ -92,6 +152,7 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
         pid: status.as_ref().map(|it| it.pid),
         since: status.as_ref().map(|it| it.since.clone()),
         dead_letters,
+        tasks,
         notes: status.map(|it| it.notes).unwrap_or_default(),
         teammates,
     })
@@ -190,6 +251,7 @@ fn unread(
 fn judge(
     up: bool,
     dead_letters: usize,
+    tasks: &TaskCounts,
     teammates: &[TeammateView],
 ) -> (Health, Vec<String>, Vec<String>) {
     let (mut why, mut next) = (Vec::new(), Vec::new());
@@ -207,6 +269,10 @@ fn judge(
         why.push(format!("{dead_letters} dead letters"));
         next.push("postroom dead list".to_owned());
     }
+    if tasks.failed > 0 {
+        why.push(format!("{} tasks have failed", tasks.failed));
+        next.push("postroom task list --status failed".to_owned());
+    }
     if !why.is_empty() {
         return (Health::NeedsYou, why, next);
     }
@@ -218,7 +284,13 @@ fn judge(
         next.push(format!("postroom start {}", it.name));
     }
     let works = |it: &TeammateView| matches!(it.state, Activity::Working | Activity::Waiting);
-    let is_stuck = !waiting.is_empty() && !teammates.iter().any(works);
+    let nobody_works = !teammates.iter().any(works);
+    let none_is_open = tasks.ready + tasks.in_progress == 0;
+    if nobody_works && none_is_open && tasks.blocked > 0 {
+        why.push(format!("{} tasks wait for others that will not be done", tasks.blocked));
+        next.push("postroom task list --status pending".to_owned());
+    }
+    let is_stuck = nobody_works && !why.is_empty();
     (if is_stuck { Health::Stuck } else { Health::Fine }, why, next)
 }
 
@@ -234,6 +306,9 @@ fn print(view: &View, printer: &mut Printer) {
     printer.say_titled(&format!("team {team}:"), &format!("{health}{since}"));
     for why in view.why.iter().chain(&view.notes) {
         printer.say(&format!("  {why}"));
+    }
+    if let Some(line) = view.tasks.line() {
+        printer.say(&format!("  {line}"));
     }
     let width = view.teammates.iter().map(|it| it.name.len()).max().unwrap_or_default();
     for it in &view.teammates {

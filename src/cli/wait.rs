@@ -1,4 +1,5 @@
-//! `wait`: the answers to messages that were sent before.
+//! `wait`: the answers to messages that were sent before, the end of tasks, or that nobody has
+//! anything to do.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -9,11 +10,38 @@ use super::{
     failure::{Code, Failure},
     render::{MessageView, Printer},
     show::find_message,
+    status,
+    task::TaskView,
 };
-use crate::model::{AgentName, Kind, MessageId, Status};
+use crate::{
+    model::{AgentName, Kind, MessageId, Status, TaskId, TaskState},
+    store::TaskBoard,
+};
 
 /// Waits.
 pub fn wait(context: &Context, args: &Wait, printer: &mut Printer) -> Result<Code, Failure> {
+    let timeout = args.timeout.map(Duration::from_secs);
+    let mut code = wait_for_answers(context, args, timeout, printer)?;
+    if !args.task.is_empty() {
+        code = worse(code, wait_for_tasks(context, args, timeout, printer)?);
+    }
+    if args.idle {
+        let client = Client::new(context, AgentName::user())?;
+        client.await_idle(timeout, || status::is_idle(context, &client.store))?;
+    }
+    Ok(code)
+}
+
+fn worse(one: Code, other: Code) -> Code {
+    if one == Code::Ok { other } else { one }
+}
+
+fn wait_for_answers(
+    context: &Context,
+    args: &Wait,
+    timeout: Option<Duration>,
+    printer: &mut Printer,
+) -> Result<Code, Failure> {
     let mut by_sender: BTreeMap<AgentName, Vec<MessageId>> = BTreeMap::new();
     let store = context.store()?;
     let (bus, _) = context.bus(&store)?;
@@ -25,7 +53,6 @@ pub fn wait(context: &Context, args: &Wait, printer: &mut Printer) -> Result<Cod
         let mailbox = bus.mailbox_of(&message.envelope.from);
         by_sender.entry(mailbox).or_default().push(message.envelope.id);
     }
-    let timeout = args.timeout.map(Duration::from_secs);
     let mut code = Code::Ok;
     for (sender, ids) in by_sender {
         let client = Client::new(context, sender.clone())?;
@@ -40,6 +67,43 @@ pub fn wait(context: &Context, args: &Wait, printer: &mut Printer) -> Result<Cod
                 code = Code::Failed;
             }
         })?;
+    }
+    Ok(code)
+}
+
+fn wait_for_tasks(
+    context: &Context,
+    args: &Wait,
+    timeout: Option<Duration>,
+    printer: &mut Printer,
+) -> Result<Code, Failure> {
+    let client = Client::new(context, AgentName::user())?;
+    let board = TaskBoard::open(&client.store)?;
+    let ids: Result<Vec<TaskId>, _> = args.task.iter().map(|id| TaskId::new(id.as_str())).collect();
+    let ids = ids?;
+    for id in &ids {
+        if board.look(|board| board.get(id).is_none())? {
+            return Err(Failure::usage(format!(
+                "there is no task {id}; `postroom task list` lists them"
+            )));
+        }
+    }
+    client.await_tasks(&ids, timeout)?;
+    let mut code = Code::Ok;
+    for id in &ids {
+        let ended =
+            board.look(|it| it.get(id).map(|task| (task.clone(), TaskView::new(it, task))))?;
+        let Some((task, view)) = ended else { continue };
+        match &task.state {
+            _ if args.json => printer.say_json(&view),
+            TaskState::Done(text) => printer.say(text),
+            TaskState::Failed(why) => printer.note(&format!("task {id} has failed: {why}")),
+            TaskState::Cancelled => printer.note(&format!("task {id} was cancelled")),
+            TaskState::Pending | TaskState::InProgress { .. } => {}
+        }
+        if !matches!(task.state, TaskState::Done(_)) {
+            code = Code::Failed;
+        }
     }
     Ok(code)
 }

@@ -11,6 +11,7 @@ mod orders;
 mod restart;
 mod signals;
 mod supervisor;
+mod tasks;
 
 pub use events::{Event, Events};
 pub use instance::{Instance, StartError, is_up};

@@ -9,6 +9,7 @@ use super::{
     instance::earliest,
     notices::{Notices, tell_user},
     orders::{DownHow, Order, OrderBook, answer, may_order},
+    tasks::{TaskConsumer, release},
 };
 use crate::{
     base::{Clock, Moment, Stop, left_overs::Mark},
@@ -47,10 +48,12 @@ pub struct Supervisor {
     hosted: BTreeMap<AgentName, Hosted>,
     orders: OrderBook,
     notices: Notices,
+    tasks: TaskConsumer,
     watch: Watch,
     tick_at: Moment,
     tail_at: Option<Moment>,
     news_at: Option<Moment>,
+    lease_at: Option<Moment>,
     status_at: Option<Moment>,
     since: String,
     troubles: BTreeMap<&'static str, String>,
@@ -76,6 +79,7 @@ impl Supervisor {
         let orders = OrderBook::open(&instance)?;
         let notices = Notices::open(&instance)?;
         let (now, since) = (clock.now(), instance.store().now().to_string());
+        let tasks = TaskConsumer::open(&instance, now)?;
         Ok(Self {
             instance,
             clock,
@@ -85,10 +89,12 @@ impl Supervisor {
             hosted: BTreeMap::new(),
             orders,
             notices,
+            tasks,
             watch,
             tick_at: now,
             tail_at: None,
             news_at: None,
+            lease_at: None,
             status_at: None,
             since,
             troubles: BTreeMap::new(),
@@ -123,7 +129,14 @@ impl Supervisor {
     fn deadline(&self) -> Option<Moment> {
         let restarts = self.hosted.values().map(Hosted::restart_at);
         let patience = self.ending.as_ref().and_then(|ending| ending.until);
-        let own = [Some(self.tick_at), self.tail_at, self.news_at, self.status_at, patience];
+        let own = [
+            Some(self.tick_at),
+            self.tail_at,
+            self.news_at,
+            self.lease_at,
+            self.status_at,
+            patience,
+        ];
         earliest(own.into_iter().chain(restarts))
     }
 
@@ -160,6 +173,9 @@ impl Supervisor {
         }
         if is_due(self.news_at) {
             self.tell_of_dead(now);
+        }
+        if is_due(self.lease_at) {
+            self.consume_tasks(now);
         }
         if is_due(self.status_at) {
             self.status_at = None;
@@ -203,9 +219,16 @@ impl Supervisor {
     fn read_what_nobody_reads(&mut self, now: Moment) {
         let orders = self.obey_orders();
         self.note_trouble("orders", orders);
+        self.consume_tasks(now);
         let dead = self.notices.look_for_dead(&self.instance);
         self.note_trouble("mail of the user and of outsiders", dead);
         self.tell_of_dead(now);
+    }
+
+    fn consume_tasks(&mut self, now: Moment) {
+        let consumed = self.tasks.consume(&self.instance, now);
+        self.lease_at = *consumed.as_ref().unwrap_or(&None);
+        self.note_trouble("the board", consumed.map(drop));
     }
 
     fn tell_of_dead(&mut self, now: Moment) {
@@ -237,6 +260,8 @@ impl Supervisor {
     fn on_end(&mut self, name: &AgentName, how: &Death) {
         let now = self.clock.now();
         let verdict = self.hosted.entry(name.clone()).or_default().ended(how, now);
+        let released = release(&self.instance, name);
+        self.note_trouble("the tasks of somebody who died", released);
         let statuses = &self.instance.office.statuses;
         match (how, verdict) {
             (Death::Failed(why) | Death::Panicked(why) | Death::Refused(why), Restart::GiveUp) => {
@@ -336,6 +361,8 @@ impl Supervisor {
         if self.ending.is_none() || self.hosted.values().any(Hosted::is_running) {
             return Ok(None);
         }
+        // It is a cache: without it the next start only takes longer.
+        drop(self.instance.office.board.save_snapshot());
         self.instance.mark_clean()?;
         self.say_goodbye()?;
         Ok(Some(How::Clean))

@@ -22,10 +22,13 @@ pub struct Board {
     creates: u64,
     events: BTreeSet<MessageId>,
     /// How many dependencies of a task are not done.
+    #[serde(skip)]
     open: BTreeMap<TaskId, usize>,
+    #[serde(skip)]
     dependents: BTreeMap<TaskId, Vec<TaskId>>,
     /// Pending with all dependencies done, by assignee and in the order they were added, so that
     /// finding one costs the same on a board of any size.
+    #[serde(skip)]
     ready: BTreeMap<Option<AgentName>, BTreeMap<u64, TaskId>>,
 }
 
@@ -182,17 +185,32 @@ impl Board {
             released: BTreeMap::new(),
             state: TaskState::Pending,
         };
-        let open = self.waits_for(&task);
+        self.places.insert(id.clone(), self.creates);
+        self.tasks.insert(id.clone(), task);
+        self.count_open(&id);
+        self.index(&id);
+        Ok(Change::Created(id))
+    }
+
+    /// Makes the indexes of a board that was read from a snapshot, which leaves them out.
+    #[must_use]
+    pub fn indexed(mut self) -> Self {
+        let ids: Vec<TaskId> = self.tasks.keys().cloned().collect();
+        for id in &ids {
+            self.count_open(id);
+            self.index(id);
+        }
+        self
+    }
+
+    fn count_open(&mut self, id: &TaskId) {
+        let open = self.tasks.get(id).map(|task| self.waits_for(task)).unwrap_or_default();
         for dependency in &open {
             self.dependents.entry(dependency.clone()).or_default().push(id.clone());
         }
         if !open.is_empty() {
             self.open.insert(id.clone(), open.len());
         }
-        self.places.insert(id.clone(), self.creates);
-        self.tasks.insert(id.clone(), task);
-        self.index(&id);
-        Ok(Change::Created(id))
     }
 
     fn update(&mut self, it: &Update) -> Result<Change, Void> {

@@ -10,6 +10,7 @@ mod name;
 mod protocol;
 mod team;
 mod task;
+mod task_text;
 mod team_file;
 mod tool;
 
@@ -23,7 +24,10 @@ pub use protocol::{Obedience, may_stop, obey};
 pub use task::{
     Create, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update, read_task_line,
 };
-pub use team::{Durability, Errand, Limits, Place, Placed, Team, TeamFault, Teammate};
+pub use task_text::{state_word, task_line, task_text};
+pub use team::{
+    Claims, Durability, Errand, Limits, Place, Placed, Team, TeamFault, TeamTask, Teammate,
+};
 pub use team_file::read_team;
 pub use tool::{ToolCall, ToolResult, ToolSpec};
 

@@ -23,8 +23,8 @@ pub struct Team {
     pub limits: Limits,
     /// What has to outlive what.
     pub durability: Durability,
-    /// Work that a run without a message gives out.
-    pub tasks: Vec<Errand>,
+    /// Tasks that a run without a message puts on the board.
+    pub tasks: Vec<TeamTask>,
     /// Messages that a run without a message sends.
     pub start: Vec<Errand>,
 }
@@ -40,6 +40,19 @@ pub struct Teammate {
     pub script: Option<Placed<String>>,
     /// How its side effects are judged.
     pub permission_mode: PermissionMode,
+    /// Which tasks it takes by itself, where its entry says so.
+    pub claims: Option<Claims>,
+}
+
+/// Which tasks a teammate takes from the board by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Claims {
+    /// Those meant for it, and those meant for nobody.
+    Any,
+    /// Those meant for it.
+    Assigned,
+    /// None.
+    None,
 }
 
 /// Something to be done by somebody.
@@ -49,6 +62,19 @@ pub struct Errand {
     pub to: AgentName,
     /// What is to be done.
     pub content: String,
+}
+
+/// A task to be put on the board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TeamTask {
+    /// What it is, in a few words.
+    pub title: String,
+    /// The work; the title where it is empty.
+    pub description: String,
+    /// Who shall do it.
+    pub assignee: Option<AgentName>,
+    /// Which tasks of the list have to be done first, counted from 0; all stand before it.
+    pub depends_on: Vec<usize>,
 }
 
 /// Limits of a team.
@@ -134,6 +160,13 @@ impl Team {
     pub fn lead_by_alias(&self) -> Option<AgentName> {
         let named_so = |alias: &str| self.teammates.keys().any(|name| name.as_str() == alias);
         (!named_so("lead") && !named_so("team-lead")).then(|| self.lead.clone())
+    }
+
+    /// Which tasks `name` takes by itself: whoever leads waits for what is meant for it.
+    pub fn claims(&self, name: &AgentName) -> Claims {
+        let stated = self.teammates.get(name).and_then(|teammate| teammate.claims);
+        let default = if *name == self.lead { Claims::Assigned } else { Claims::Any };
+        stated.unwrap_or(default)
     }
 
     /// All who have a mailbox: teammates, outsiders and `user`.

@@ -14,7 +14,8 @@ use jsonc_parser::{
 };
 
 use super::{
-    AgentName, Durability, Errand, Limits, PermissionMode, Place, Placed, Team, TeamFault, Teammate,
+    AgentName, Claims, Durability, Errand, Limits, PermissionMode, Place, Placed, Team, TeamFault,
+    TeamTask, Teammate,
 };
 use crate::base::text::listed;
 
@@ -54,10 +55,18 @@ const TEAM_KEYS_TO_COME: &[&str] = &[
     "hooks",
     "on_unknown_type",
 ];
-const TEAMMATE_KEYS: &[&str] =
-    &["role", "description", "system_prompt", "provider", "permission_mode", "script", "count"];
+const TEAMMATE_KEYS: &[&str] = &[
+    "role",
+    "description",
+    "system_prompt",
+    "provider",
+    "permission_mode",
+    "script",
+    "count",
+    "claims",
+];
 const TEAMMATE_KEYS_TO_COME: &[&str] =
-    &["type", "agent_type", "model", "plan_required", "claims", "approver", "budget"];
+    &["type", "agent_type", "model", "plan_required", "approver", "budget"];
 const LIMIT_KEYS: &[&str] = &["tool_timeout_s", "grace_s", "mail_per_minute"];
 const LIMIT_KEYS_TO_COME: &[&str] = &["max_depth", "max_children", "question_timeout_s"];
 const MODES: &[(&str, PermissionMode)] = &[
@@ -66,6 +75,8 @@ const MODES: &[(&str, PermissionMode)] = &[
     ("auto", PermissionMode::Auto),
     ("bypass", PermissionMode::Bypass),
 ];
+const CLAIMS: &[(&str, Claims)] =
+    &[("any", Claims::Any), ("assigned", Claims::Assigned), ("none", Claims::None)];
 const DURABILITIES: &[(&str, Durability)] =
     &[("kill", Durability::Kill), ("power", Durability::Power)];
 const MOST_OF_A_KIND: u64 = 1000;
@@ -130,8 +141,8 @@ impl<'a> Reader<'a> {
             tasks: Vec::new(),
             start: Vec::new(),
         };
-        team.tasks = self.errands(root, "tasks", &team);
-        team.start = self.errands(root, "start", &team);
+        team.tasks = self.tasks(root, &team);
+        team.start = self.errands(root, &team);
         Some(team)
     }
 
@@ -214,6 +225,7 @@ impl<'a> Reader<'a> {
                 .unwrap_or_default(),
             script: self.string(fields, "script"),
             permission_mode: mode,
+            claims: self.choice(fields, "claims", CLAIMS),
         }
     }
 
@@ -278,36 +290,81 @@ impl<'a> Reader<'a> {
         limits
     }
 
-    /// `start` is a list of `{to, content}`, `tasks` one of `{title, description, assignee}`.
-    fn errands(&mut self, root: &Object<'a>, key: &str, team: &Team) -> Vec<Errand> {
-        let Some(Value::Array(list)) = self.wanted(root, key, "a list of objects") else {
-            return Vec::new();
-        };
-        let (who, whats): (_, &[&str]) = match key {
-            "start" => ("to", &["content"]),
-            _ => ("assignee", &["description", "title"]),
-        };
-        let keys: Vec<&str> = whats.iter().copied().chain([who]).collect();
+    /// `start` is a list of `{to, content}`.
+    fn errands(&mut self, root: &Object<'a>, team: &Team) -> Vec<Errand> {
         let mut errands = Vec::new();
-        for element in &list.elements {
-            let Value::Object(fields) = element else {
-                self.fault(element, &format!("{key:?} lists objects with {}", listed(&keys)));
-                continue;
-            };
-            self.check_keys(fields, &format!("an entry of {key:?}"), &keys, &["depends_on"]);
-            let said: Vec<_> = whats.iter().map(|what| self.string(fields, what)).collect();
-            let content = said.iter().flatten().next().map(|it| it.value.clone());
-            let missing = said.last().is_none_or(Option::is_none);
-            let to = self.member(fields, who, team).unwrap_or_else(|| team.lead.clone());
-            match content {
-                Some(content) if !missing => errands.push(Errand { to, content }),
-                _ => {
-                    let needed = whats.last().copied().unwrap_or_default();
-                    self.fault(element, &format!("an entry of {key:?} needs {needed:?}"));
-                }
+        for (fields, place) in self.objects(root, "start") {
+            self.check_keys(fields, "an entry of \"start\"", &["to", "content"], &[]);
+            let to = self.member(fields, "to", team).unwrap_or_else(|| team.lead.clone());
+            match self.string(fields, "content") {
+                Some(content) => errands.push(Errand { to, content: content.value }),
+                None => self.fault_at(place, "an entry of \"start\" needs \"content\"".to_owned()),
             }
         }
         errands
+    }
+
+    /// `tasks` is a list of `{title, description, assignee, depends_on}`; a dependency is named by its
+    /// title, or by its number in the list counted from 1.
+    fn tasks(&mut self, root: &Object<'a>, team: &Team) -> Vec<TeamTask> {
+        let keys = ["title", "description", "assignee", "depends_on"];
+        let mut tasks: Vec<TeamTask> = Vec::new();
+        for (fields, place) in self.objects(root, "tasks") {
+            self.check_keys(fields, "an entry of \"tasks\"", &keys, &["agent_type"]);
+            let depends_on = self.dependencies(fields, &tasks);
+            let description = self.string(fields, "description").map(|it| it.value);
+            let assignee = self.member(fields, "assignee", team);
+            let title = self.string(fields, "title").map(|it| it.value);
+            if title.is_none() {
+                self.fault_at(place, "an entry of \"tasks\" needs \"title\"".to_owned());
+            }
+            tasks.push(TeamTask {
+                title: title.unwrap_or_default(),
+                description: description.unwrap_or_default(),
+                assignee,
+                depends_on,
+            });
+        }
+        tasks
+    }
+
+    fn dependencies(&mut self, fields: &Object<'a>, before: &[TeamTask]) -> Vec<usize> {
+        let Some(Value::Array(list)) = self.wanted(fields, "depends_on", "a list") else {
+            return Vec::new();
+        };
+        let mut found = Vec::new();
+        for element in &list.elements {
+            let text = match element {
+                Value::StringLit(text) => text.value.to_string(),
+                Value::NumberLit(number) => number.value.to_owned(),
+                _ => String::new(),
+            };
+            let number = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
+            let by_title = before.iter().position(|task| task.title == text);
+            match by_title.or(number).filter(|place| *place < before.len()) {
+                Some(place) => found.push(place),
+                None => {
+                    let why =
+                        format!("no task before this one is called {text:?}, or has that number");
+                    self.fault(element, &why);
+                }
+            }
+        }
+        found
+    }
+
+    fn objects<'v>(&mut self, root: &'v Object<'a>, key: &str) -> Vec<(&'v Object<'a>, Place)> {
+        let Some(Value::Array(list)) = self.wanted(root, key, "a list of objects") else {
+            return Vec::new();
+        };
+        let mut objects = Vec::new();
+        for element in &list.elements {
+            match element {
+                Value::Object(fields) => objects.push((fields, self.place(element))),
+                _ => self.fault(element, &format!("{key:?} lists objects")),
+            }
+        }
+        objects
     }
 
     fn member(&mut self, fields: &Object<'a>, key: &str, team: &Team) -> Option<AgentName> {
@@ -447,7 +504,9 @@ mod tests {
         assert_eq!((team.name.as_str(), team.lead.as_str()), ("shop", "boss"));
         assert_eq!(names, ["boss", "impl-1", "impl-2"]);
         assert_eq!(team.limits.grace, Duration::from_secs(1));
-        assert_eq!(team.tasks[0].to.as_str(), "impl-2");
+        assert_eq!(team.tasks[0].assignee.as_ref().unwrap().as_str(), "impl-2");
+        assert_eq!(team.claims(&team.lead), Claims::Assigned);
+        assert_eq!(team.claims(&AgentName::named("impl-1")), Claims::Any);
         assert_eq!(team.start[0].to.as_str(), "boss");
         assert_eq!(team.start[1].to.as_str(), "boss");
     }

@@ -67,4 +67,10 @@ pub enum ProviderError {
 pub trait Provider: Send + Sync {
     /// Blocks until the model's turn is there; ends soon after `cancel` fires.
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError>;
+
+    /// Whether it is worth giving it work with this text: a model takes what it is given.
+    fn can_do(&self, text: &str) -> bool {
+        let _ = text;
+        true
+    }
 }

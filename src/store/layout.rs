@@ -34,6 +34,11 @@ pub fn trace(id: &RunId) -> JournalName {
     JournalName(format!("traces/{id}"))
 }
 
+/// The board.
+pub fn tasks() -> JournalName {
+    JournalName("tasks".to_owned())
+}
+
 /// The dead letters.
 pub fn dead_letters() -> JournalName {
     JournalName("state/dead".to_owned())

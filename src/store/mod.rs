@@ -3,6 +3,7 @@
 //! The same code serves the daemon, the command line beside it, and the command line alone. It
 //! starts no thread and judges nothing.
 
+mod board;
 mod bus;
 mod conversation;
 mod cursors;
@@ -18,6 +19,7 @@ mod trace;
 
 use std::{path::Path, sync::Arc};
 
+pub use board::{BoardLine, BoardNews, Claim, ClaimEnd, TaskBoard};
 pub use bus::{MessageBus, Roster, SendError};
 pub use conversation::Kept;
 pub use cursors::Cursors;

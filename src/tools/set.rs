@@ -4,13 +4,28 @@
 use std::sync::Arc;
 
 use super::{
-    Post, Tool, bash::Bash, edit_file::EditFile, glob::Glob, grep::Grep, list_files::ListFiles,
-    read_file::ReadFile, team_ask::TeamAsk, team_broadcast::TeamBroadcast, team_list::TeamList,
-    team_send::TeamSend, team_shutdown::TeamShutdown, todo_write::TodoWrite, write_file::WriteFile,
+    Post, Tool,
+    bash::Bash,
+    edit_file::EditFile,
+    glob::Glob,
+    grep::Grep,
+    list_files::ListFiles,
+    read_file::ReadFile,
+    task_create::TaskCreate,
+    task_list::{TaskGet, TaskList},
+    task_update::TaskUpdate,
+    team_ask::TeamAsk,
+    team_broadcast::TeamBroadcast,
+    team_list::TeamList,
+    team_send::TeamSend,
+    team_shutdown::TeamShutdown,
+    todo_write::TodoWrite,
+    write_file::WriteFile,
 };
 use crate::{
     base::text::{headline, listed},
     model::ToolSpec,
+    store::TaskBoard,
 };
 
 /// The tools for files and commands.
@@ -35,6 +50,16 @@ pub fn of_team(post: &Post) -> Vec<Arc<dyn Tool>> {
         Arc::new(TeamBroadcast(post.clone())),
         Arc::new(TeamAsk(post.clone())),
         Arc::new(TeamShutdown(post.clone())),
+    ]
+}
+
+/// The tools for the board.
+pub fn of_board(board: &TaskBoard, post: &Post) -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(TaskCreate(board.clone(), post.clone())),
+        Arc::new(TaskList(board.clone())),
+        Arc::new(TaskGet(board.clone())),
+        Arc::new(TaskUpdate(board.clone())),
     ]
 }
 

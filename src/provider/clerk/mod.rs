@@ -124,6 +124,10 @@ impl Clerk {
 }
 
 impl Provider for Clerk {
+    fn can_do(&self, text: &str) -> bool {
+        Self::can_do(self, text)
+    }
+
     fn complete(&self, request: &Request<'_>, _cancel: &Cancel) -> Result<Reply, ProviderError> {
         let history = History::of(request.turns.get(request.in_hand..).unwrap_or_default());
         let mut answers = Vec::new();

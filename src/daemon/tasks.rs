@@ -1,0 +1,176 @@
+//! What follows from the board: whoever added a task is told of its end, claims of the dead are
+//! given back, leases end. One consumer with a cursor of its own, whoever wrote the lines.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{Instance, instance::earliest};
+use crate::{
+    base::{Moment, text::headline},
+    journal::Position,
+    model::{AgentName, Change, Envelope, Hold, Kind, MessageId, Task, TaskId, TaskState},
+    store::{BoardNews, StoreError},
+};
+
+/// The consumer.
+pub struct TaskConsumer {
+    /// When the leases end that are running: by task, with the attempt.
+    leases: BTreeMap<TaskId, (u64, Moment)>,
+    /// Whether lines are dealt with for the second time, so that mail may be out already.
+    repeats: bool,
+}
+
+/// The name under which the board's cursor and dead letters are kept.
+fn board_name() -> AgentName {
+    AgentName::named("tasks")
+}
+
+impl TaskConsumer {
+    /// Begins where an earlier life has left off. Claims of runs that died with it go back.
+    pub fn open(instance: &Instance, now: Moment) -> Result<Self, StoreError> {
+        let board = &instance.office.board;
+        let cursor = instance.store().cursors()?.read(&board_name())?.unwrap_or(Position::ZERO);
+        board.collect_news(cursor)?;
+        let claimed = |task: &&Task| matches!(task.state, TaskState::InProgress { .. });
+        let claimed: Vec<Task> =
+            board.look(|it| it.all().into_iter().filter(claimed).cloned().collect())?;
+        let mut consumer = Self { leases: BTreeMap::new(), repeats: true };
+        for task in claimed {
+            match &task.state {
+                TaskState::InProgress { hold: Hold::Run(_), .. } => {
+                    board.give_back(&task, Some("death"))?;
+                }
+                _ => consumer.watch_lease(&task, now),
+            }
+        }
+        Ok(consumer)
+    }
+
+    /// Deals with what has changed; gives when the next lease ends.
+    pub fn consume(
+        &mut self,
+        instance: &Instance,
+        now: Moment,
+    ) -> Result<Option<Moment>, StoreError> {
+        let board = &instance.office.board;
+        self.end_leases(instance, now)?;
+        let (news, dead, place) = board.take_news()?;
+        for line in &dead {
+            instance.office.dead.record(&board_name(), line)?;
+        }
+        let changed = !news.is_empty() || !dead.is_empty();
+        for it in news {
+            self.deal_with(instance, &it, now)?;
+        }
+        if changed {
+            instance.store().cursors()?.move_to(&board_name(), place)?;
+        }
+        self.repeats = false;
+        Ok(earliest(self.leases.values().map(|(_, at)| Some(*at))))
+    }
+
+    fn deal_with(
+        &mut self,
+        instance: &Instance,
+        news: &BoardNews,
+        now: Moment,
+    ) -> Result<(), StoreError> {
+        let task = &news.task;
+        match news.change {
+            Change::Created(_) => {}
+            Change::Claimed(_) | Change::Renewed(_) => self.watch_lease(task, now),
+            Change::Released(_) => drop(self.leases.remove(&task.id)),
+            Change::Ended(_) => {
+                self.leases.remove(&task.id);
+                self.tell_of_end(instance, task)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counted on this process's clock from when it has seen the claim: other clocks may be wrong.
+    fn watch_lease(&mut self, task: &Task, now: Moment) {
+        if let TaskState::InProgress { hold: Hold::Lease(seconds), .. } = &task.state {
+            let end = now.after(Duration::from_secs(*seconds));
+            self.leases.insert(task.id.clone(), (task.attempt, end));
+        }
+    }
+
+    fn end_leases(&mut self, instance: &Instance, now: Moment) -> Result<(), StoreError> {
+        let due: Vec<TaskId> = self
+            .leases
+            .iter()
+            .filter(|(_, (_, at))| *at <= now)
+            .map(|(id, _)| id.clone())
+            .collect();
+        for id in due {
+            let Some((attempt, _)) = self.leases.remove(&id) else { continue };
+            let task = instance.office.board.look(|board| board.get(&id).cloned())?;
+            if let Some(task) = task.filter(|task| task.attempt == attempt) {
+                instance.office.board.give_back(&task, Some("lease"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_of_end(&self, instance: &Instance, task: &Task) -> Result<(), StoreError> {
+        let shown = headline(&task.title, 80);
+        let text = match &task.state {
+            TaskState::Done(result) => format!("task {} ({shown}) is done\n\n{result}", task.id),
+            TaskState::Failed(why) => format!(
+                "task {} ({shown}) has failed\n\n{why}\n\n`postroom task retry {}` tries it again",
+                task.id, task.id
+            ),
+            TaskState::Cancelled => format!("task {} ({shown}) was cancelled", task.id),
+            TaskState::Pending | TaskState::InProgress { .. } => return Ok(()),
+        };
+        self.tell(instance, task, &task.added_by, "end", &text)?;
+        let blocked = instance.office.board.look(|board| board.blocked_by(&task.id))?;
+        if !matches!(task.state, TaskState::Done(_)) && !blocked.is_empty() {
+            let waiting = crate::base::text::listed(&blocked);
+            let text = format!(
+                "task {} is {} and these wait for it: {waiting}",
+                task.id,
+                task.state.as_str()
+            );
+            self.tell(instance, task, &instance.office.team.lead, "blocks", &text)?;
+        }
+        Ok(())
+    }
+
+    /// Sends an event whose id follows from the task and its attempt, once.
+    fn tell(
+        &self,
+        instance: &Instance,
+        task: &Task,
+        to: &AgentName,
+        what: &str,
+        text: &str,
+    ) -> Result<(), StoreError> {
+        let attempt = task.attempt.to_string();
+        let state = task.state.as_str();
+        let id =
+            MessageId::derived(&["task", what, task.id.as_str(), &attempt, state, to.as_str()]);
+        let (bus, from) = (&instance.office.bus, AgentName::daemon());
+        if self.repeats && bus.has(to, &from, &id, bus.start_of(to)?)? {
+            return Ok(());
+        }
+        let event = Envelope {
+            task_id: Some(task.id.to_string()),
+            ..Envelope::new(id, from, to.clone(), Kind::Event, text)
+        };
+        bus.reply(&event)?;
+        Ok(())
+    }
+}
+
+/// Gives back what `name` had in hand when its thread died.
+pub fn release(instance: &Instance, name: &AgentName) -> Result<(), StoreError> {
+    let board = &instance.office.board;
+    let is_theirs = |task: &&Task| matches!(&task.state, TaskState::InProgress { owner, hold: Hold::Run(_) } if owner == name);
+    let theirs: Vec<Task> =
+        board.look(|it| it.all().into_iter().filter(is_theirs).cloned().collect())?;
+    for task in theirs {
+        board.give_back(&task, Some("error"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! `task_update`: changes a task on the board, if it still stands as the caller thinks.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{
+    Caller, Kit, Outcome, Prepared, Tool, ToolError,
+    input::{arguments, schema},
+};
+use crate::{
+    model::{MessageId, StateWord, TaskId, ToolSpec, state_word},
+    store::{BoardLine, TaskBoard},
+};
+
+/// Changes a task.
+pub struct TaskUpdate(pub TaskBoard);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Arguments {
+    /// The task's id.
+    id: String,
+    /// How the task stands as you know it: pending, in_progress, done, failed or cancelled.
+    expected_status: String,
+    /// How it shall stand: in_progress claims it, done and failed end your own claim, pending gives
+    /// it back or retries a failed one, cancelled takes it off the board.
+    status: String,
+    /// The present attempt, from task_get; needed to end or give back a claim.
+    attempt: Option<u64>,
+    /// What came of it.
+    result: Option<String>,
+    /// How many seconds a claim holds. Default: 900.
+    lease_s: Option<u64>,
+}
+
+impl Tool for TaskUpdate {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "task_update",
+            description: "Changes a task on the team's board, if it still stands as you expect; \
+                          else you are told how it stands. The tasks you are given to work on are \
+                          claimed and ended for you: use this to cancel or retry, or to take one \
+                          by hand.",
+            schema: schema::<Arguments>(),
+        }
+    }
+
+    fn is_repeatable(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, _kit: &Kit, caller: &Caller, input: &Value) -> Result<Prepared, String> {
+        let Arguments { id, expected_status, status, attempt, result, lease_s } = arguments(input)?;
+        let id = TaskId::new(id).map_err(|why| why.to_string())?;
+        let (expected, status) = (state_word(&expected_status)?, state_word(&status)?);
+        let preview = format!("task {id}: {} → {}", expected.as_str(), status.as_str());
+        let line = BoardLine {
+            op: "update",
+            id: Some(id),
+            expected_status: Some(expected.as_str()),
+            status: Some(status.as_str()),
+            attempt,
+            owner: (status == StateWord::InProgress).then(|| caller.agent.clone()),
+            lease_s,
+            result,
+            by: Some(caller.agent.clone()),
+            event: Some(MessageId::derived(&["task", caller.call.as_str()])),
+            ..BoardLine::default()
+        };
+        let board = self.0.clone();
+        Ok(Prepared {
+            accesses: Vec::new(),
+            preview,
+            run: Box::new(move |_| match board.record(line) {
+                Ok(Ok((_, task))) => Ok(Outcome::Text(format!(
+                    "task {} is {}, attempt {}",
+                    task.id,
+                    task.state.as_str(),
+                    task.attempt
+                ))),
+                Ok(Err(void)) => Err(ToolError::Failed(format!("nothing is changed: {void}"))),
+                Err(why) => Err(ToolError::Failed(why.to_string())),
+            }),
+        })
+    }
+}
