@@ -147,6 +147,7 @@ impl AutonomousAgent {
             Some(why) => self.decline(message, why)?,
             None if message.envelope.kind == Kind::Request => self.answer(message)?,
             None if self.wants_turn(message) => self.answer(message)?,
+            None if message.envelope.decision.is_some() => self.tell_too_late(message)?,
             None => self.note(message)?,
         }
         Ok(Step::Handled(id))
@@ -165,6 +166,23 @@ impl AutonomousAgent {
             && said.protocol != Some(Protocol::Shutdown)
             && (message.sealed || !of_teammate)
             && said.in_reply_to.as_ref().is_some_and(|id| self.kept.has_sent(id))
+    }
+
+    /// A decision that nobody waits for: it came too late, or from somebody who was not asked.
+    fn tell_too_late(&mut self, message: &Message) -> Result<(), StoreError> {
+        let said = &message.envelope;
+        let question = said.in_reply_to.as_ref().map(ToString::to_string).unwrap_or_default();
+        let text = format!(
+            "the decision about {question} changes nothing: the question is decided, or not open, \
+             or was not yours to decide"
+        );
+        let id = MessageId::derived(&["too-late", self.name.as_str(), said.id.as_str()]);
+        let event = Envelope {
+            in_reply_to: Some(said.id.clone()),
+            ..Envelope::new(id, self.name.clone(), said.from.clone(), Kind::Event, text)
+        };
+        self.office.bus.reply(&event)?;
+        self.inbox.settle(std::slice::from_ref(message))
     }
 
     /// Context for the next turn.
@@ -250,7 +268,8 @@ impl AutonomousAgent {
                 || claimable()
                 || stop.requested().is_some()
                 || trouble.lock().is_some()
-                || inbox.has_losses();
+                || inbox.has_losses()
+                || inbox.has_progress();
             woken.then_some(())
         });
         match self.trouble.lock().take() {

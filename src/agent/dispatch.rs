@@ -1,12 +1,16 @@
-//! The only way in to a tool: find, prepare, guard, run, fulfil, trace. One result, always.
+//! The only way in to a tool: find, prepare, guard, ask, run, fulfil, trace. One result, always.
 
 use std::time::Duration;
 
-use super::Run;
+use super::{
+    Run,
+    approval::{Question, ask, remember, withdraw},
+    run::Meanwhile,
+};
 use crate::{
     base::{Interrupted, left_overs::Mark},
-    guard::{Verdict, decide},
-    model::{AgentName, MessageId, RunId, ToolCall, ToolResult},
+    guard::{Verdict, decide, pattern_of},
+    model::{AgentName, Asked, MessageId, Protocol, RunId, ToolCall, ToolResult},
     store::{Activity, StoreError},
     tools::{Caller, Outcome, Prepared, ToolError},
 };
@@ -25,15 +29,16 @@ pub fn dispatch(run: &mut Run<'_>, call: &ToolCall) -> Result<Called, StoreError
     };
     let found = run.desk.tools.find(&call.tool);
     let prepared = found.and_then(|tool| tool.prepare(&run.desk.kit, &caller, &call.input));
-    let (verdict, outcome) = match prepared {
-        Ok(prepared) => admit(run, call, prepared),
-        Err(correction) => ("invalid", Ok(Err(correction))),
+    let (verdict, outcome, allowed_by) = match prepared {
+        Ok(prepared) => admit(run, call, prepared)?,
+        Err(correction) => ("invalid", Ok(Err(correction)), None),
     };
     let called = match outcome {
-        Ok(Ok(outcome)) => fulfil(run, call, outcome),
+        Ok(Ok(outcome)) => fulfil(run, call, outcome)?,
         Ok(Err(why)) => Ok(result(call, Err(why))),
         Err(why) => Err(why),
     };
+    let called = called.map(|it| ToolResult { answer: it.answer.clone().or(allowed_by), ..it });
     let shown = match &called {
         Ok(it) if it.is_error => Err(it.text.clone()),
         Ok(it) => Ok(it.text.clone()),
@@ -44,16 +49,24 @@ pub fn dispatch(run: &mut Run<'_>, call: &ToolCall) -> Result<Called, StoreError
     Ok(called)
 }
 
-/// Lets the guard judge a prepared call and runs exactly what was prepared.
-fn admit(
-    run: &Run<'_>,
-    call: &ToolCall,
-    prepared: Prepared,
-) -> (&'static str, Result<Result<Outcome, String>, Interrupted>) {
-    match decide(&run.desk.rights, &call.tool, &prepared.accesses) {
-        Verdict::Deny(why) => return ("deny", Ok(Err(why))),
-        // Nobody can be asked yet, and a question that reaches nobody is a refusal.
-        Verdict::Ask(why) => return ("ask", Ok(Err(why))),
+/// What came of a call that was let in, or what ended it.
+type Ran = Result<Result<Outcome, String>, Interrupted>;
+
+/// The verdict's word, what came of the call, and the message that allowed it.
+type Admitted = (&'static str, Ran, Option<(AgentName, MessageId)>);
+
+/// Lets the guard judge a prepared call, asks where it has to be asked, and runs exactly what was
+/// prepared.
+fn admit(run: &mut Run<'_>, call: &ToolCall, prepared: Prepared) -> Result<Admitted, StoreError> {
+    let rights = run.rights();
+    let mut allowed_by = None;
+    match decide(&rights, &call.tool, &prepared.accesses) {
+        Verdict::Deny(why) => return Ok(("deny", Ok(Err(gated(run, why))), None)),
+        Verdict::Ask(why) => match ask_leave(run, call, &prepared, &why)? {
+            Ok(Ok(by)) => allowed_by = by,
+            Ok(Err(refusal)) => return Ok(("ask", Ok(Err(refusal)), None)),
+            Err(why) => return Ok(("ask", Err(why), None)),
+        },
         Verdict::Allow => {}
     }
     let ran = match (prepared.run)(run.scope) {
@@ -61,18 +74,119 @@ fn admit(
         Err(ToolError::Failed(why)) => Ok(Err(why)),
         Err(ToolError::Interrupted(why)) => Err(why),
     };
-    ("allow", ran)
+    let word = if allowed_by.is_some() { "asked" } else { "allow" };
+    Ok((word, ran, allowed_by))
+}
+
+/// Says that it is the missing plan which forbids, where it is.
+fn gated(run: &Run<'_>, why: String) -> String {
+    if run.is_gated() {
+        "a plan has to be approved first: call submit_plan and wait for the decision".to_owned()
+    } else {
+        why
+    }
+}
+
+/// Whoever allowed a call, or why it is refused; or what ended the wait.
+type Leave = Result<Result<Option<(AgentName, MessageId)>, String>, Interrupted>;
+
+fn ask_leave(
+    run: &mut Run<'_>,
+    call: &ToolCall,
+    prepared: &Prepared,
+    why: &str,
+) -> Result<Leave, StoreError> {
+    if run.office.is_unattended() {
+        run.office.note_refusal();
+        return Ok(Ok(Err(format!("refused, since nobody is here to be asked: {why}"))));
+    }
+    let question = Question::permission(run, call, why, &prepared.preview);
+    let decided = match ask(run, &question)? {
+        Ok(decided) => decided,
+        Err(why) => return withdrawn(run, &question, why),
+    };
+    let refusal = match decided.asked {
+        Asked::Approved(_) => {
+            if decided.always {
+                for access in &prepared.accesses {
+                    remember(run, pattern_of(&call.tool, access))?;
+                }
+            }
+            return Ok(Ok(Ok(decided.by)));
+        }
+        Asked::Rejected(reason) if reason.is_empty() => format!("refused by the user: {why}"),
+        Asked::Rejected(reason) => format!("refused by the user: {reason}"),
+        Asked::Open | Asked::Expired | Asked::Withdrawn => {
+            format!("refused, since nobody has decided in time: {why}")
+        }
+    };
+    Ok(Ok(Err(refusal)))
+}
+
+/// A task that goes back takes its questions with it; a message keeps them for its next start.
+fn withdrawn<T>(
+    run: &Run<'_>,
+    question: &Question,
+    why: Interrupted,
+) -> Result<Result<T, Interrupted>, StoreError> {
+    if run.meanwhile == Meanwhile::Pause || why == Interrupted::Interrupt {
+        withdraw(run, question)?;
+    }
+    Ok(Err(why))
 }
 
 /// Carries out what only the runtime can.
-fn fulfil(run: &Run<'_>, call: &ToolCall, outcome: Outcome) -> Called {
+fn fulfil(run: &mut Run<'_>, call: &ToolCall, outcome: Outcome) -> Result<Called, StoreError> {
     match outcome {
-        Outcome::Text(text) => Ok(result(call, Ok(text))),
-        Outcome::Sent { id, text } => Ok(ToolResult { sent: Some(id), ..result(call, Ok(text)) }),
-        Outcome::AwaitReply { request, from, at_most } => {
-            await_reply(run, call, &request, &from, at_most)
+        Outcome::Text(text) => Ok(Ok(result(call, Ok(text)))),
+        Outcome::Sent { id, text } => {
+            Ok(Ok(ToolResult { sent: Some(id), ..result(call, Ok(text)) }))
         }
+        Outcome::AwaitReply { request, from, at_most } => {
+            Ok(await_reply(run, call, &request, &from, at_most))
+        }
+        Outcome::SubmitPlan(plan) => submit_plan(run, call, plan),
+        Outcome::DecidePlan { approve, reason } => Ok(Ok(decide_plan(run, call, approve, reason))),
     }
+}
+
+fn submit_plan(run: &Run<'_>, call: &ToolCall, plan: String) -> Result<Called, StoreError> {
+    let question = Question::plan(run, call, plan);
+    if run.office.is_unattended() && question.approver == AgentName::user() {
+        run.office.note_refusal();
+        let why = "rejected, since nobody is here to approve a plan".to_owned();
+        return Ok(Ok(ToolResult { plan: Some(false), ..result(call, Err(why)) }));
+    }
+    let Ok(wait) = run.office.asks.begin(run.name, &question.approver) else {
+        let why = format!("{} is waiting for you: answer first", question.approver);
+        return Ok(Ok(result(call, Err(why))));
+    };
+    let decided = match ask(run, &question)? {
+        Ok(decided) => decided,
+        Err(why) => return withdrawn(run, &question, why),
+    };
+    drop(wait);
+    let (approved, text) = match decided.asked {
+        Asked::Approved(reason) if reason.is_empty() => (true, "approved".to_owned()),
+        Asked::Approved(reason) => (true, format!("approved: {reason}")),
+        Asked::Rejected(reason) => (false, format!("rejected: {reason}")),
+        Asked::Open | Asked::Expired | Asked::Withdrawn => {
+            (false, "rejected: nobody has decided in time".to_owned())
+        }
+    };
+    let text = if approved { Ok(text) } else { Err(text) };
+    Ok(Ok(ToolResult { plan: Some(approved), answer: decided.by, ..result(call, text) }))
+}
+
+/// Only whoever works on a question about a plan can decide one.
+fn decide_plan(run: &Run<'_>, call: &ToolCall, approve: bool, reason: String) -> ToolResult {
+    if run.work.envelope.protocol != Some(Protocol::PlanApproval) {
+        let why = "the message you work on asks about no plan".to_owned();
+        return result(call, Err(why));
+    }
+    let word = if approve { "approved" } else { "rejected" };
+    let text = format!("{word}; your answer carries it. {reason}");
+    ToolResult { decides: Some(approve), ..result(call, Ok(text.trim_end().to_owned())) }
 }
 
 /// Waits for the response to a request. A SHUTDOWN ends the wait at once: nothing is lost by it.
@@ -118,7 +232,5 @@ fn await_reply(
 }
 
 fn result(call: &ToolCall, text: Result<String, String>) -> ToolResult {
-    let is_error = text.is_err();
-    let (Ok(text) | Err(text)) = text;
-    ToolResult { call: call.id.clone(), text, is_error, answer: None, sent: None }
+    ToolResult::new(call.id.clone(), text)
 }

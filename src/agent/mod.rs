@@ -1,8 +1,9 @@
 //! One run of a model from its work to its report, and the teammate that has many.
 //!
-//! A tool runs only through [`dispatch`]. An agent's thread blocks in `Scope` alone. Decisions are
+//! A tool runs only through `dispatch`. An agent's thread blocks in `Scope` alone. Decisions are
 //! pure functions of the conversation and the mailbox; what is here drives them.
 
+mod approval;
 mod asks;
 mod autonomous;
 mod conclude;

@@ -1,6 +1,15 @@
 //! What a team shares: resolved once from its file, with all faults at once.
 
-use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 use super::asks::Asks;
 use crate::{
@@ -79,6 +88,8 @@ pub struct Office {
     pub statuses: Statuses,
     /// Who waits for whom.
     pub(super) asks: Asks,
+    unattended: AtomicBool,
+    refused: AtomicBool,
     folder: PathBuf,
     desks: BTreeMap<AgentName, Arc<Desk>>,
 }
@@ -95,6 +106,8 @@ pub struct Desk {
     pub kit: Kit,
     /// What it may do.
     pub rights: Rights,
+    /// Whether it may change nothing before a plan is approved.
+    pub plan_required: bool,
     /// The most turns of a model for one piece of work.
     pub most_turns: usize,
 }
@@ -135,7 +148,48 @@ impl Office {
         }
         let dead = DeadLetters::open(&store)?;
         let asks = Asks::default();
-        Ok(Arc::new(Self { store, team, bus, board, dead, statuses, asks, folder, desks }))
+        let (unattended, refused) = (AtomicBool::new(false), AtomicBool::new(false));
+        Ok(Arc::new(Self {
+            store,
+            team,
+            bus,
+            board,
+            dead,
+            statuses,
+            asks,
+            unattended,
+            refused,
+            folder,
+            desks,
+        }))
+    }
+
+    /// From now on a question that only the user could decide is refused at once: nobody is here.
+    pub fn leave_unattended(&self) {
+        self.unattended.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether nobody is here to decide.
+    pub fn is_unattended(&self) -> bool {
+        self.unattended.load(Ordering::SeqCst)
+    }
+
+    /// Remembers that something was refused because nobody was here.
+    pub(super) fn note_refusal(&self) {
+        self.refused.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether something was refused because nobody was here.
+    pub fn has_refused(&self) -> bool {
+        self.refused.load(Ordering::SeqCst)
+    }
+
+    /// Who approves the plans of `name`.
+    pub fn approver_of(&self, name: &AgentName) -> AgentName {
+        let own = self.team.teammates.get(name).and_then(|teammate| teammate.approver.clone());
+        let approver = own.unwrap_or_else(|| self.team.approver.clone());
+        // Nobody decides what they have asked.
+        if approver == *name { AgentName::user() } else { approver }
     }
 
     /// What `name` works with.
@@ -178,7 +232,8 @@ impl Desk {
             provider: Arc::new(clerk),
             tools,
             kit,
-            rights: Rights { mode: teammate.permission_mode },
+            rights: Rights { mode: teammate.permission_mode, rules: team.rules.clone() },
+            plan_required: teammate.plan_required,
             most_turns: MOST_TURNS,
         })
     }

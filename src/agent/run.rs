@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::{Desk, Office, dispatch::dispatch};
 use crate::{
     base::{Haste, Interrupted, Scope},
-    model::{AgentName, CallId, Mail, Message, ToolCall, ToolResult, Turn},
+    guard::Rights,
+    model::{AgentName, CallId, Mail, Message, Rule, Ruling, ToolCall, ToolResult, Turn},
     store::{Activity, Inbox, Kept, StoreError, Trace},
     tools::Tool,
 };
@@ -47,6 +48,36 @@ pub enum Meanwhile {
 }
 
 impl Run<'_> {
+    /// What it may do now: while a plan waits for approval, nothing that changes anything.
+    pub fn rights(&self) -> Rights {
+        let mut rights = self.desk.rights.clone();
+        let always = self.inbox.life().always.into_iter();
+        rights.rules.extend(always.map(|pattern| Rule { ruling: Ruling::Allow, pattern }));
+        if self.is_gated() { rights.planning() } else { rights }
+    }
+
+    /// Whether a plan has to be approved before anything may be changed. Only the runtime notes an
+    /// approval, and only in the work in hand.
+    pub fn is_gated(&self) -> bool {
+        self.desk.plan_required && !self.plans().any(|approved| approved)
+    }
+
+    /// What was decided about the plans of the work in hand.
+    pub fn plans(&self) -> impl Iterator<Item = bool> {
+        self.kept.conversation().in_hand().iter().filter_map(|turn| match turn {
+            Turn::Result(result) => result.plan,
+            _ => None,
+        })
+    }
+
+    /// What the work in hand has decided with `decide_plan`.
+    pub fn decided(&self) -> Option<bool> {
+        self.kept.conversation().in_hand().iter().rev().find_map(|turn| match turn {
+            Turn::Result(result) => result.decides,
+            _ => None,
+        })
+    }
+
     /// Whether the run shall pause for mail.
     pub fn has_to_pause(&self) -> bool {
         self.meanwhile == Meanwhile::Pause && self.inbox.next().is_some()
@@ -134,5 +165,5 @@ pub fn as_mail(message: &Message) -> Mail {
 }
 
 fn failed(call: &ToolCall, text: String) -> ToolResult {
-    ToolResult { call: call.id.clone(), text, is_error: true, answer: None, sent: None }
+    ToolResult::new(call.id.clone(), Err(text))
 }

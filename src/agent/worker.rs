@@ -9,6 +9,9 @@ use crate::{
     store::StoreError,
 };
 
+/// How many plans may be rejected before the work has failed.
+const MOST_REJECTIONS: usize = 3;
+
 /// How a piece of work ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
@@ -53,6 +56,7 @@ impl Worker for ModelLoop {
             }
             match run.kept.conversation().next() {
                 Next::Conclude { status, text, decision } => {
+                    let decision = decision.or_else(|| run.decided());
                     return Ok(Ended::Concluded { status, text: text.to_owned(), decision });
                 }
                 Next::RunTool(call) => {
@@ -60,6 +64,10 @@ impl Worker for ModelLoop {
                     run.call_tool(&call)?;
                 }
                 Next::AskModel => {
+                    if run.plans().filter(|approved| !approved).count() >= MOST_REJECTIONS {
+                        let text = format!("{MOST_REJECTIONS} plans were rejected");
+                        return Ok(Ended::failed(text));
+                    }
                     let most = run.desk.most_turns;
                     if run.kept.conversation().model_turns() >= most {
                         let text = format!("stopped after {most} turns without a final answer");

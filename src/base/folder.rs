@@ -84,6 +84,7 @@ const SAFELY: OFlags =
 const PRIVATE_FILE: Mode = Mode::RUSR.union(Mode::WUSR);
 const OTHERS_READ: u32 = 0o055;
 const OTHERS_WRITE: u32 = 0o022;
+const EVERYBODY_WRITES: u32 = 0o002;
 
 impl Folder {
     /// Opens `path`, which must be a folder of this user's that nobody else may write; takes from
@@ -98,6 +99,19 @@ impl Folder {
     pub fn make(path: &Path) -> Result<Self, FileError> {
         make_folder(rustix::fs::CWD, path, path)?;
         Self::open(path)
+    }
+
+    /// Takes from others all rights to the folder `path` of this user's, which holds nothing of worth
+    /// yet: a clone made with a wide umask.
+    pub fn make_private(path: &Path) -> Result<(), FileError> {
+        let fd = openat(rustix::fs::CWD, path, FOLDER | OFlags::RDONLY, Mode::empty())
+            .map_err(|why| refused_or("open", path, why, "folder"))?;
+        let stat = fstat(&fd).map_err(|why| io_error("look at", path, why))?;
+        check_owner(&stat, path)?;
+        if stat.st_mode & EVERYBODY_WRITES != 0 {
+            return Ok(());
+        }
+        fchmod(&fd, Mode::RWXU).map_err(|why| io_error("narrow", path, why))
     }
 
     /// Opens the folder `name` in this one after making it where it is missing.

@@ -54,6 +54,14 @@ pub enum Verb {
     Restart(Name),
     /// Look at the board of tasks, or change it
     Task(Task),
+    /// List the questions that wait for a decision
+    Approvals(Approvals),
+    /// Say yes to a question
+    Approve(Approve),
+    /// Say no to a question, and why
+    Reject(Reject),
+    /// Decide questions here as they come
+    Attach,
     /// Look at lines and messages that could not be handled
     Dead(Dead),
     /// Check a team file and the mailbox folder
@@ -85,6 +93,10 @@ pub struct Run {
     /// Give up after this long
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<u64>,
+    /// Where nobody is at a terminal: wait for `postroom approve`, instead of refusing what has to be
+    /// asked for
+    #[arg(long)]
+    pub wait_approvals: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -232,6 +244,35 @@ pub struct Stop {
     /// First work off the mail that lies before
     #[arg(long)]
     pub drain: bool,
+}
+
+/// `approvals`
+#[derive(Debug, clap::Args)]
+pub struct Approvals {
+    /// Print JSON, one question a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `approve`
+#[derive(Debug, clap::Args)]
+pub struct Approve {
+    /// The question's id, or the beginning of it
+    pub id: String,
+    /// What to tell whoever asks
+    pub reason: Option<String>,
+    /// The same may happen again without asking, until the teammate is started anew
+    #[arg(long)]
+    pub always: bool,
+}
+
+/// `reject`
+#[derive(Debug, clap::Args)]
+pub struct Reject {
+    /// The question's id, or the beginning of it
+    pub id: String,
+    /// Why; whoever asks is told
+    pub why: String,
 }
 
 /// `task`

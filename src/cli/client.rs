@@ -7,7 +7,7 @@ use super::{
     failure::{Code, Failure},
 };
 use crate::{
-    base::{Interrupted, Moment, Scope},
+    base::{Clock, Interrupted, Moment, Scope},
     journal::{Position, ReadError, Subscription, Watch},
     model::{AgentName, Board, Envelope, Kind, Message, MessageId, TaskId, TaskState},
     store::{Entry, MailReader, MessageBus, Store, TaskBoard, TeamFile},
@@ -61,6 +61,11 @@ impl<'a> Client<'a> {
         let wake = scope.wake.clone();
         let watch = store.journals().watch(Box::new(move || wake.notify()))?;
         Ok(Self { context, store, bus, team, me, scope, _watch: watch })
+    }
+
+    /// The clocks.
+    pub fn clock(&self) -> &Clock {
+        self.context.clock()
     }
 
     /// What it waits with.

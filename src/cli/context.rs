@@ -21,6 +21,7 @@ use crate::{
 };
 
 /// Where a verb stands.
+#[derive(Clone)]
 pub struct Context {
     workspace: PathBuf,
     is_found: bool,
@@ -72,6 +73,7 @@ impl Context {
             Verb::Down(_) | Verb::Start(_) | Verb::Stop(_) | Verb::Restart(_) => {
                 "start or stop anybody"
             }
+            Verb::Approve(_) | Verb::Reject(_) | Verb::Attach => "decide questions",
             Verb::Dead(it) if !matches!(it.verb, DeadVerb::List { .. } | DeadVerb::Show { .. }) => {
                 "retry or drop dead letters"
             }
@@ -117,8 +119,13 @@ impl Context {
 
     /// The mailbox folder, after making it where it is missing.
     pub fn make_folder(&self) -> Result<Folder, Failure> {
-        let folder = Folder::make(&self.folder())?;
-        if folder.read(".gitignore")?.is_none() {
+        let path = self.folder();
+        // A clone made with umask 002 lets the group write the folder, in which nothing lies yet.
+        if path.is_dir() && !path.join("state").exists() {
+            Folder::make_private(&path)?;
+        }
+        let folder = Folder::make(&path)?;
+        if !path.join(".gitignore").exists() {
             folder.create(".gitignore", b"*\n!.gitignore\n")?;
         }
         Ok(folder)

@@ -10,6 +10,7 @@ use super::{
     failure::{Code, Failure},
 };
 use crate::{
+    agent::Office,
     base::{Stop, thread::Thread},
     daemon::{DownHow, Events, How, Instance, SignalWatch, StartError, Supervisor, watch_signals},
     store::{StoreError, TeamFile},
@@ -17,6 +18,7 @@ use crate::{
 
 /// A daemon that is ready to run in this process.
 pub struct Host {
+    office: Arc<Office>,
     supervisor: Supervisor,
     events: Events,
     interrupted: Arc<AtomicBool>,
@@ -40,7 +42,7 @@ impl Host {
             }
             why => why.into(),
         })?;
-        let notes = instance.notes.clone();
+        let (notes, office) = (instance.notes.clone(), Arc::clone(&instance.office));
         let supervisor = Supervisor::new(instance, events.clone(), receiver)?;
         let interrupted = Arc::new(AtomicBool::new(false));
         let (told, flag) = (events.clone(), Arc::clone(&interrupted));
@@ -50,7 +52,12 @@ impl Host {
         });
         let signals =
             signals.map_err(|why| Failure::failed(format!("watch for signals: {why}")))?;
-        Ok((Self { supervisor, events, interrupted, signals }, notes))
+        Ok((Self { office, supervisor, events, interrupted, signals }, notes))
+    }
+
+    /// What the team shares.
+    pub fn office(&self) -> &Office {
+        &self.office
     }
 
     /// Hosts the team on this thread until it ends.
@@ -60,7 +67,7 @@ impl Host {
 
     /// Hosts the team on a thread beside this one; `stop` is raised when it has ended.
     pub fn run_beside(self, stop: Stop) -> Result<Beside, Failure> {
-        let Self { supervisor, events, interrupted, signals } = self;
+        let Self { office, supervisor, events, interrupted, signals } = self;
         let body = move || {
             let how = supervisor.run(|_| {});
             stop.request(crate::base::Haste::Now);
@@ -68,12 +75,13 @@ impl Host {
         };
         let thread = Thread::start("supervisor", body)
             .map_err(|why| Failure::failed(format!("start the supervisor: {why}")))?;
-        Ok(Beside { thread, events, interrupted, _signals: signals })
+        Ok(Beside { office, thread, events, interrupted, _signals: signals })
     }
 }
 
 /// A daemon that runs on another thread of this process.
 pub struct Beside {
+    office: Arc<Office>,
     thread: Thread<Result<How, StoreError>>,
     events: Events,
     interrupted: Arc<AtomicBool>,
@@ -81,13 +89,18 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Ends it in order. Gives the code of a signal, where one came.
+    /// Ends it in order. Gives the code of a signal where one came, and says where something was
+    /// refused because nobody was here.
     pub fn end(self) -> Result<Code, Failure> {
         self.events.down(DownHow::Gracefully);
         let how = self.thread.join().map_err(Failure::failed)?;
         let code = code_of(how)?;
         let interrupted = self.interrupted.load(Ordering::SeqCst);
-        Ok(if interrupted { Code::Interrupted } else { code })
+        Ok(match (interrupted, self.office.has_refused()) {
+            (true, _) => Code::Interrupted,
+            (false, true) => Code::Needed,
+            (false, false) => code,
+        })
     }
 }
 

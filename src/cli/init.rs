@@ -36,13 +36,13 @@ pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Cod
     printer.note(&format!("wrote {} and .mailbox", file.display()));
     match tests {
         Some((found, command)) => printer.note(&format!(
-            "found {found}: at each message the teammate `tester` runs `{command}`. For that its \
-             permission_mode is bypass: it may run any command. The others can't run or write \
-             anything until you allow it in the team file."
+            "found {found}: at each message the teammate `tester` runs `{command}`, which a rule of \
+             the team file allows, as it allows to edit files. Everything else that changes \
+             something asks you first."
         )),
         None => printer.note(
             "found no build file that says how tests are run: give a teammate a script such as \
-             \"run make test\" and permission_mode \"bypass\" in the team file",
+             \"run make test\" and a rule such as \"bash(make test)\" in the team file",
         ),
     }
     printer.note(&format!("next: postroom run {name} 'read README.md'"));
@@ -52,11 +52,11 @@ pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Cod
 fn team_file(name: &AgentName, tests: Option<&str>) -> String {
     let tester = tests.map_or(String::new(), |command| {
         format!(
-            ",\n    // The clerk runs this at each message. bypass lets it run commands without \
-             asking.\n    \"tester\": {{\"role\": \"runs the tests\", \"permission_mode\": \
-             \"bypass\", \"script\": \"run {command}\"}}"
+            ",\n    // The clerk runs this at each message; the rule below allows it.\n    \
+             \"tester\": {{\"role\": \"runs the tests\", \"script\": \"run {command}\"}}"
         )
     });
+    let allowed = tests.map_or(String::new(), |command| format!(", \"bash({command}:*)\""));
     format!(
         r#"{{
   "team": "{name}",
@@ -66,7 +66,9 @@ fn team_file(name: &AgentName, tests: Option<&str>) -> String {
   "teammates": {{
     "lead": {{"role": "answers for the team"}},
     "scout": {{"role": "reads, lists and searches files"}}{tester}
-  }}
+  }},
+  // What is not allowed here and changes something is asked for: `postroom approvals`.
+  "rules": {{"allow": ["edit_file", "write_file"{allowed}]}}
 }}
 "#
     )

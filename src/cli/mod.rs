@@ -1,7 +1,9 @@
 //! The command line: one file a verb. With the daemon up or down a verb works on the same files
 //! through the same store.
 
+mod approvals;
 mod args;
+mod attach;
 mod check;
 mod client;
 mod context;
@@ -76,6 +78,10 @@ fn carry_out(args: Args, printer: &mut Printer) -> Result<Code, Failure> {
             stop::stop(&context, &args::Stop { name: it.name.clone(), drain: false }, printer)?;
             start::start(&context, &it.name, printer)
         }
+        Verb::Approvals(it) => approvals::approvals(&context, &it, printer),
+        Verb::Approve(it) => approvals::approve(&context, &it, printer),
+        Verb::Reject(it) => approvals::reject(&context, &it, printer),
+        Verb::Attach => attach::attach(&context, printer),
         Verb::Task(it) => task::task(&context, &it, printer),
         Verb::Dead(it) => dead::dead(&context, &it, printer),
         Verb::Check(it) => check::check(&context, &it, printer),

@@ -4,6 +4,7 @@ use std::{path::Path, time::Duration};
 
 use super::{
     args::Run,
+    attach::{Desk, is_attended},
     client::{Answers, Client},
     context::Context,
     failure::{Code, Failure},
@@ -30,6 +31,10 @@ pub fn run(context: &Context, args: &Run, printer: &mut Printer) -> Result<Code,
         return do_it(&client, args, &work, printer);
     }
     let (host, notes) = Host::new(context, file.clone())?;
+    if !args.wait_approvals && !is_attended() {
+        host.office().leave_unattended();
+    }
+    let _desk = Desk::start(context, &file)?;
     for note in notes {
         printer.note(&note);
     }
@@ -46,6 +51,13 @@ pub fn run(context: &Context, args: &Run, printer: &mut Printer) -> Result<Code,
             code: Code::Interrupted,
             text: "interrupted; what was begun goes on at the next `run` or `up`".to_owned(),
         }),
+        Code::Needed => {
+            printer.note(
+                "something was refused because nobody was here to be asked: run it at a terminal, \
+                 with --wait-approvals, or allow it by a rule in the team file",
+            );
+            worked.map(|_| Code::Needed)
+        }
         _ => worked,
     }
 }

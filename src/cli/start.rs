@@ -25,7 +25,7 @@ pub fn start(context: &Context, name: &str, printer: &mut Printer) -> Result<Cod
         let end = client.bus.end_of(&name)?;
         return change_life(context, &client, &name, |life| {
             life.desired = Desired::Running;
-            life.birth = end;
+            life.be_born(end);
         })
         .map(|()| {
             printer.note(&format!("no daemon is up: {name} runs from the next `postroom up` on"));

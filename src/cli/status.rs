@@ -3,14 +3,16 @@
 use serde::Serialize;
 
 use super::{
+    approvals::open_questions,
     args::Status,
     context::Context,
     failure::{Code, Failure},
     render::{Printer, SCHEMA, word_for},
 };
 use crate::{
-    journal::Position,
-    model::{AgentName, Board, Desired, TaskState},
+    base::text::headline,
+    journal::{Line, Position},
+    model::{AgentName, Board, Desired, Message, TaskState},
     store::{Activity, DeadLetters, Store, StoreError, TaskBoard, TeamStatus, TeammateStatus},
 };
 
@@ -35,6 +37,7 @@ struct View {
     pid: Option<u32>,
     since: Option<String>,
     dead_letters: usize,
+    questions: usize,
     tasks: TaskCounts,
     notes: Vec<String>,
     teammates: Vec<TeammateView>,
@@ -86,10 +89,29 @@ impl TaskCounts {
     }
 }
 
+/// What a teammate is doing, or that nobody is there to do anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+enum State {
+    Is(Activity),
+    Down(&'static str),
+}
+
+impl State {
+    const DOWN: Self = Self::Down("down");
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Is(activity) => activity.as_str(),
+            Self::Down(word) => word,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct TeammateView {
     name: String,
-    state: Activity,
+    state: State,
     since: Option<String>,
     about: String,
     message: Option<String>,
@@ -121,7 +143,8 @@ pub fn status(context: &Context, args: &Status, printer: &mut Printer) -> Result
 pub fn is_idle(context: &Context, store: &Store) -> Result<bool, Failure> {
     let view = look(context, store)?;
     let rests = |it: &TeammateView| {
-        it.unread == 0 && matches!(it.state, Activity::Idle | Activity::Stopped | Activity::Failed)
+        it.unread == 0
+            && matches!(it.state, State::Is(Activity::Idle | Activity::Stopped | Activity::Failed))
     };
     if !view.up {
         return Err(Failure::no_daemon("no daemon is up; `postroom up` starts one"));
@@ -140,7 +163,9 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
         let doing = status.as_ref().and_then(|it| it.teammates.get(&name)).filter(|_| up);
         teammates.push(teammate(context, store, &name, doing)?);
     }
-    let (health, why, next) = judge(up, dead_letters, &tasks, &teammates);
+    let (bus, _) = context.bus(store)?;
+    let questions = open_questions(store, &bus)?;
+    let (health, why, next) = judge(up, dead_letters, &questions, &tasks, &teammates);
     let status = status.filter(|_| up);
     Ok(View {
         schema: SCHEMA,
@@ -152,6 +177,7 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
         pid: status.as_ref().map(|it| it.pid),
         since: status.as_ref().map(|it| it.since.clone()),
         dead_letters,
+        questions: questions.len(),
         tasks,
         notes: status.map(|it| it.notes).unwrap_or_default(),
         teammates,
@@ -180,7 +206,7 @@ fn teammate(
 ) -> Result<TeammateView, Failure> {
     let mut view = TeammateView {
         name: name.to_string(),
-        state: Activity::Stopped,
+        state: State::DOWN,
         since: None,
         about: String::new(),
         message: None,
@@ -191,7 +217,7 @@ fn teammate(
         tokens_out: 0,
     };
     if let Some(doing) = doing {
-        view.state = doing.state;
+        view.state = State::Is(doing.state);
         view.since = Some(doing.since.clone());
         view.about.clone_from(&doing.about);
         view.message = doing.message.as_ref().map(ToString::to_string);
@@ -203,13 +229,13 @@ fn teammate(
         Ok((unread, desired)) => {
             view.unread = unread;
             if desired == Desired::Stopped {
-                view.state = Activity::Stopped;
+                view.state = State::Is(Activity::Stopped);
                 view.about = format!("by a SHUTDOWN; `postroom start {name}` starts it");
             }
         }
         // One damaged life is told of and does not hide the others.
         Err(why) => {
-            view.state = Activity::Failed;
+            view.state = State::Is(Activity::Failed);
             view.about = why.to_string();
         }
     }
@@ -242,7 +268,10 @@ fn unread(
         if batch.lines.is_empty() {
             return Ok((count, life.desired));
         }
-        let whole = batch.lines.iter().filter(|line| line.body.is_ok());
+        // A line of a question's life is no mail.
+        let is_mail =
+            |line: &&Line| line.body.as_ref().is_ok_and(|body| !body.contains("\"question\":\""));
+        let whole = batch.lines.iter().filter(is_mail);
         count += whole.filter(|line| !life.has_consumed(line.at)).count();
         place = batch.next;
     }
@@ -251,39 +280,46 @@ fn unread(
 fn judge(
     up: bool,
     dead_letters: usize,
+    questions: &[Message],
     tasks: &TaskCounts,
     teammates: &[TeammateView],
 ) -> (Health, Vec<String>, Vec<String>) {
     let (mut why, mut next) = (Vec::new(), Vec::new());
     if !up {
         let unread: usize = teammates.iter().map(|it| it.unread).sum();
-        why.push(format!("no daemon is up; {unread} messages wait"));
+        why.push(format!("no daemon is up, and unread: {}", counted(unread, "message")));
         next.push("postroom up".to_owned());
         return (Health::Down, why, next);
     }
-    for it in teammates.iter().filter(|it| it.state == Activity::Failed) {
+    for it in teammates.iter().filter(|it| it.state == State::Is(Activity::Failed)) {
         why.push(format!("{} has failed: {}", it.name, it.about));
         next.push(format!("postroom start {}", it.name));
     }
+    for question in questions {
+        let said = &question.envelope;
+        why.push(format!("{} asks: {}", said.from, headline(&said.content, 100)));
+        next.push(format!("postroom approve {}", said.id));
+    }
     if dead_letters > 0 {
-        why.push(format!("{dead_letters} dead letters"));
+        why.push(counted(dead_letters, "dead letter"));
         next.push("postroom dead list".to_owned());
     }
     if tasks.failed > 0 {
-        why.push(format!("{} tasks have failed", tasks.failed));
+        why.push(format!("failed: {}", counted(tasks.failed, "task")));
         next.push("postroom task list --status failed".to_owned());
     }
     if !why.is_empty() {
         return (Health::NeedsYou, why, next);
     }
-    let runs = |it: &&TeammateView| it.state != Activity::Stopped;
+    let runs = |it: &&TeammateView| it.state != State::Is(Activity::Stopped);
     let waiting: Vec<&TeammateView> =
         teammates.iter().filter(|it| it.unread > 0 && !runs(it)).collect();
     for it in &waiting {
         why.push(format!("{} is stopped and has {} unread", it.name, it.unread));
         next.push(format!("postroom start {}", it.name));
     }
-    let works = |it: &TeammateView| matches!(it.state, Activity::Working | Activity::Waiting);
+    let works =
+        |it: &TeammateView| matches!(it.state, State::Is(Activity::Working | Activity::Waiting));
     let nobody_works = !teammates.iter().any(works);
     let none_is_open = tasks.ready + tasks.in_progress == 0;
     if nobody_works && none_is_open && tasks.blocked > 0 {
@@ -330,4 +366,8 @@ fn print(view: &View, printer: &mut Printer) {
     for next in &view.next {
         printer.say(&format!("next: {next}"));
     }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -4,6 +4,7 @@ use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use super::{
     args::Up,
+    attach::Desk,
     context::Context,
     failure::{Code, Failure},
     host::Host,
@@ -42,6 +43,7 @@ pub fn up(context: &Context, args: &Up, printer: &mut Printer) -> Result<Code, F
     let store = context.store_of(context.make_folder()?)?;
     let bus = store.unsealed_bus(Arc::new((&team.team).into()));
     let _progress = Progress::start(context, &store, &bus)?;
+    let _desk = Desk::start(context, &team)?;
     let (name, count) = (team.team.name.clone(), team.team.teammates.len());
     let code = host.run(|_| {
         printer.note(&format!(

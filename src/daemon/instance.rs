@@ -122,7 +122,7 @@ impl Instance {
         let desired = log.life().desired;
         if log.is_new() || (is_clean && desired == Desired::Running) {
             let end = self.office.bus.end_of(name)?;
-            log.record(|life| life.birth = end)?;
+            log.record(|life| life.be_born(end))?;
         }
         Ok(desired)
     }

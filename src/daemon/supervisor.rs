@@ -49,6 +49,8 @@ pub struct Supervisor {
     orders: OrderBook,
     notices: Notices,
     tasks: TaskConsumer,
+    /// Orders to start somebody whose thread has to end first.
+    starts: BTreeMap<AgentName, Vec<Message>>,
     watch: Watch,
     tick_at: Moment,
     tail_at: Option<Moment>,
@@ -90,6 +92,7 @@ impl Supervisor {
             orders,
             notices,
             tasks,
+            starts: BTreeMap::new(),
             watch,
             tick_at: now,
             tail_at: None,
@@ -277,6 +280,10 @@ impl Supervisor {
             }
             (_, Restart::Never) | (Death::Stopped | Death::WithDaemon, _) => {}
         }
+        for order in self.starts.remove(name).unwrap_or_default() {
+            let started = self.start_by_order(name, &order);
+            self.note_trouble("orders", started);
+        }
         if self.ending.is_some() {
             self.hosted.entry(name.clone()).or_default().forgive();
         }
@@ -320,7 +327,14 @@ impl Supervisor {
             let text = format!("no teammate is called {name}; there are {known}");
             return answer(&self.instance, order, Status::Failed, &text);
         }
-        if self.hosted.get(&name).is_some_and(Hosted::is_running) {
+        let is_running = self.hosted.get(&name).is_some_and(Hosted::is_running);
+        let desired = self.instance.store().lives().open(&name)?.life().desired;
+        if is_running && desired == Desired::Stopped {
+            // It has said that it stops, and its thread is about to end.
+            self.starts.entry(name).or_default().push(order.clone());
+            return Ok(());
+        }
+        if is_running {
             return answer(&self.instance, order, Status::Ok, &format!("{name} is running"));
         }
         match self.record_start(&name) {
@@ -339,7 +353,7 @@ impl Supervisor {
         let end = self.instance.office.bus.end_of(name)?;
         log.record(|life| {
             life.desired = Desired::Running;
-            life.birth = end;
+            life.be_born(end);
         })
     }
 

@@ -5,8 +5,12 @@
 use super::{
     Access, Rights, Verdict,
     protected::{kept_from_reading, kept_from_writing},
+    rules::{pattern_of, ruling},
 };
-use crate::{base::text::headline, model::PermissionMode};
+use crate::{
+    base::text::headline,
+    model::{PermissionMode, Ruling},
+};
 
 /// Longest part of a command that a verdict repeats, in characters.
 const COMMAND_SHOWN: usize = 120;
@@ -16,12 +20,31 @@ const COMMAND_SHOWN: usize = 120;
 pub fn decide(rights: &Rights, tool_name: &str, accesses: &[Access]) -> Verdict {
     let mut strictest = Verdict::Allow;
     for access in accesses {
-        let verdict = judge(rights.mode, tool_name, access);
+        let by_mode = judge(rights.mode, tool_name, access);
+        let verdict = ruled(rights, tool_name, access, by_mode);
         if rank(&verdict) > rank(&strictest) {
             strictest = verdict;
         }
     }
     strictest
+}
+
+/// A rule denies whatever the mode says, asks in every mode but bypass, and allows what the mode would
+/// ask about; it never lifts what the mode or a protected place denies.
+fn ruled(rights: &Rights, tool: &str, access: &Access, by_mode: Verdict) -> Verdict {
+    match (ruling(&rights.rules, tool, access), by_mode) {
+        (_, Verdict::Deny(why)) => Verdict::Deny(why),
+        (Some(Ruling::Deny), _) => {
+            let of = pattern_of(tool, access);
+            Verdict::Deny(format!("{of}: a `deny` rule of the team file forbids it"))
+        }
+        (Some(Ruling::Ask), Verdict::Allow) if rights.mode != PermissionMode::Bypass => {
+            let of = pattern_of(tool, access);
+            Verdict::Ask(format!("{of}: an `ask` rule of the team file asks before it"))
+        }
+        (Some(Ruling::Allow), Verdict::Ask(_)) => Verdict::Allow,
+        (_, verdict) => verdict,
+    }
 }
 
 fn rank(verdict: &Verdict) -> u8 {
@@ -167,7 +190,11 @@ mod tests {
         for (name, access) in rows {
             write!(table, "\n{name:<18}").unwrap();
             for mode in PermissionMode::ALL {
-                let verdict = decide(&Rights { mode }, "tool", std::slice::from_ref(&access));
+                let verdict = decide(
+                    &Rights { mode, rules: Vec::new() },
+                    "tool",
+                    std::slice::from_ref(&access),
+                );
                 write!(table, "{:<9}", word(&verdict)).unwrap();
             }
         }
@@ -197,12 +224,13 @@ mod tests {
             (PermissionMode::Auto, "bash", run("git push origin main")),
             (PermissionMode::Bypass, "read_file", Access::Read(path(".mailbox/state/key"))),
         ];
-        let texts =
-            cases.map(|(mode, tool, access)| match decide(&Rights { mode }, tool, &[access]) {
+        let texts = cases.map(|(mode, tool, access)| {
+            match decide(&Rights { mode, rules: Vec::new() }, tool, &[access]) {
                 Verdict::Allow => "allow".to_owned(),
                 Verdict::Ask(text) => format!("ask: {text}"),
                 Verdict::Deny(text) => format!("deny: {text}"),
-            });
+            }
+        });
         expect![[r"
             deny: write_file writes `a`: `permission_mode: plan` allows no side effects; in the team file `permission_mode: default` asks first and `permission_mode: auto` allows it
             deny: bash runs `sudo make install`: `permission_mode: plan` allows no side effects; in the team file `permission_mode: default` asks first and `permission_mode: bypass` allows it
@@ -213,7 +241,7 @@ mod tests {
 
     #[test]
     fn the_strictest_access_decides() {
-        let rights = Rights { mode: PermissionMode::Default };
+        let rights = Rights { mode: PermissionMode::Default, rules: Vec::new() };
         let read = || Access::Read(path("a"));
         let write = |name: &str| Access::Write(path(name));
         assert_eq!(decide(&rights, "t", &[]), Verdict::Allow);

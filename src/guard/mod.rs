@@ -4,13 +4,15 @@
 
 mod decide;
 mod protected;
+mod rules;
 
 use std::path::PathBuf;
 
 pub use decide::decide;
 pub use protected::{kept_from_reading, kept_from_writing};
+pub use rules::pattern_of;
 
-use crate::model::PermissionMode;
+use crate::model::{PermissionMode, Rule};
 
 /// One thing a prepared call will touch. Paths are those of the opened object, relative to the
 /// workspace, not as typed.
@@ -42,4 +44,14 @@ pub enum Verdict {
 pub struct Rights {
     /// How side effects are judged.
     pub mode: PermissionMode,
+    /// What the team file, or somebody who was asked, says about single things.
+    pub rules: Vec<Rule>,
+}
+
+impl Rights {
+    /// The same while a plan waits for approval: no side effects, whatever the rules say.
+    #[must_use]
+    pub fn planning(&self) -> Self {
+        Self { mode: PermissionMode::Plan, rules: self.rules.clone() }
+    }
 }

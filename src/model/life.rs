@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::MessageId;
+use super::{MessageId, Pattern};
 use crate::journal::Position;
 
 /// The version of the records; a newer one is refused, not guessed at.
@@ -30,6 +30,9 @@ pub struct Life {
     /// Consumed beyond the cursor, in order, without overlaps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ahead: Vec<Span>,
+    /// What may happen without asking since somebody said `always`, until the next explicit start.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub always: Vec<Pattern>,
     /// The message in hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
@@ -110,8 +113,15 @@ impl Life {
             birth,
             cursor: Position { offset: 0, check: 0, ..birth },
             ahead: Vec::new(),
+            always: Vec::new(),
             taken: None,
         }
+    }
+
+    /// An explicit start: what came before `place` was meant for an earlier life.
+    pub fn be_born(&mut self, place: Position) {
+        self.birth = place;
+        self.always.clear();
     }
 
     /// Whether the place is consumed.

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentName, Kind, MessageId, Protocol, Status,
+    AgentName, Kind, MessageId, Protocol, QuestionStep, Status,
     fields::{Fault, Fields},
 };
 use crate::{
@@ -45,6 +45,10 @@ pub struct Envelope {
     pub drain: bool,
     /// On a request: it ends the tool in hand.
     pub interrupt: bool,
+    /// On a decision: the same may happen from now on without asking.
+    pub always: bool,
+    /// On a line of a question's life: what happens to it.
+    pub question: Option<QuestionStep>,
     /// The task it belongs to.
     pub task_id: Option<String>,
     /// The trace that tells how it came about.
@@ -74,6 +78,8 @@ impl Envelope {
             in_reply_to: None,
             drain: false,
             interrupt: false,
+            always: false,
+            question: None,
             task_id: None,
             trace_id: None,
             hops: 0,
@@ -108,6 +114,8 @@ impl Envelope {
             in_reply_to: self.in_reply_to.as_ref(),
             drain: self.drain,
             interrupt: self.interrupt,
+            always: self.always,
+            question: self.question,
             task_id: self.task_id.as_deref(),
             trace_id: self.trace_id.as_deref(),
             hops: self.hops,
@@ -152,6 +160,10 @@ struct Written<'a> {
     drain: bool,
     #[serde(skip_serializing_if = "is_default")]
     interrupt: bool,
+    #[serde(skip_serializing_if = "is_default")]
+    always: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question: Option<QuestionStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -240,6 +252,8 @@ impl Mailbox {
             in_reply_to: fields.id("in_reply_to")?,
             drain: fields.bool("drain")?.unwrap_or_default(),
             interrupt: fields.bool("interrupt")?.unwrap_or_default(),
+            always: fields.bool("always")?.unwrap_or_default(),
+            question: fields.choice("question", STEPS)?,
             task_id: fields.text("task_id")?,
             trace_id: fields.text("trace_id")?,
             hops: fields.small_number("hops")?.unwrap_or_default(),
@@ -318,6 +332,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("request_id", "in_reply_to"),
     ("drain", "drain"),
     ("interrupt", "interrupt"),
+    ("always", "always"),
     ("task_id", "task_id"),
     ("trace_id", "trace_id"),
     ("hops", "hops"),
@@ -338,6 +353,13 @@ const PROTOCOLS: &[(&str, Protocol)] = &[
     ("plan_approval", Protocol::PlanApproval),
     ("shutdown", Protocol::Shutdown),
     ("permission", Protocol::Permission),
+];
+
+const STEPS: &[(&str, QuestionStep)] = &[
+    ("asked", QuestionStep::Asked),
+    ("decided", QuestionStep::Decided),
+    ("expired", QuestionStep::Expired),
+    ("withdrawn", QuestionStep::Withdrawn),
 ];
 
 const STATUSES: &[(&str, Status)] = &[

@@ -3,11 +3,14 @@
 mod board;
 mod conversation;
 mod fields;
+mod jsonc;
 mod life;
 mod message;
 mod mode;
 mod name;
 mod protocol;
+mod question;
+mod rule;
 mod team;
 mod task;
 mod task_text;
@@ -21,6 +24,8 @@ pub use message::{Envelope, MOST_HOPS, Mailbox, Message, resolve_lead};
 pub use mode::PermissionMode;
 pub use name::{AgentName, BadName, CallId, MessageId, RunId, TypeName};
 pub use protocol::{Obedience, may_stop, obey};
+pub use question::{Asked, ProtocolEvent, ProtocolFsm, QuestionStep, Told};
+pub use rule::{Pattern, Rule, Ruling};
 pub use task::{
     Create, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update, read_task_line,
 };

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{AgentName, PermissionMode, message::resolve_lead};
+use super::{AgentName, PermissionMode, Rule, message::resolve_lead};
 
 /// A team.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,10 @@ pub struct Team {
     pub outside: BTreeSet<AgentName>,
     /// Limits for all of them.
     pub limits: Limits,
+    /// What may, must be asked for, or must not happen, for all of them.
+    pub rules: Vec<Rule>,
+    /// Who approves plans, where a teammate's entry does not say.
+    pub approver: AgentName,
     /// What has to outlive what.
     pub durability: Durability,
     /// Tasks that a run without a message puts on the board.
@@ -40,6 +44,10 @@ pub struct Teammate {
     pub script: Option<Placed<String>>,
     /// How its side effects are judged.
     pub permission_mode: PermissionMode,
+    /// Whether nothing may be changed before a plan is approved.
+    pub plan_required: bool,
+    /// Who approves its plans, where its entry says so.
+    pub approver: Option<AgentName>,
     /// Which tasks it takes by itself, where its entry says so.
     pub claims: Option<Claims>,
 }
@@ -86,6 +94,8 @@ pub struct Limits {
     pub grace: Duration,
     /// The most messages an agent may send in a minute.
     pub mail_per_minute: u32,
+    /// How long a question waits for its decision; for ever if there is none.
+    pub question_timeout: Option<Duration>,
 }
 
 impl Default for Limits {
@@ -94,6 +104,7 @@ impl Default for Limits {
             tool_timeout: Duration::from_mins(2),
             grace: Duration::from_secs(10),
             mail_per_minute: 120,
+            question_timeout: Some(Duration::from_mins(30)),
         }
     }
 }

@@ -6,22 +6,17 @@ use std::{
     time::Duration,
 };
 
-use jsonc_parser::{
-    CollectOptions, ParseOptions,
-    ast::{Object, ObjectProp, Value},
-    common::Ranged,
-    parse_to_ast,
-};
+use jsonc_parser::ast::{Object, ObjectProp, Value};
 
 use super::{
-    AgentName, Claims, Durability, Errand, Limits, PermissionMode, Place, Placed, Team, TeamFault,
-    TeamTask, Teammate,
+    AgentName, Claims, Durability, Errand, Limits, Pattern, PermissionMode, Placed, Rule, Ruling,
+    Team, TeamFault, TeamTask, Teammate, jsonc::Reader,
 };
 use crate::base::text::listed;
 
 /// Reads the text of a team file called `default_name` (its file's name without ending).
 pub fn read_team(text: &str, default_name: &str) -> Result<Team, Vec<TeamFault>> {
-    let mut reader = Reader { text, faults: Vec::new() };
+    let mut reader = Reader::new(text);
     let team = reader.parse().and_then(|root| reader.team(&root, default_name));
     reader.faults.sort();
     match team {
@@ -39,6 +34,8 @@ const TEAM_KEYS: &[&str] = &[
     "outside",
     "permission_mode",
     "limits",
+    "rules",
+    "approver",
     "durability",
     "tasks",
     "start",
@@ -48,8 +45,6 @@ const TEAM_KEYS_TO_COME: &[&str] = &[
     "default_agent",
     "agents",
     "agent_folders",
-    "approver",
-    "rules",
     "budget",
     "prices",
     "hooks",
@@ -64,27 +59,24 @@ const TEAMMATE_KEYS: &[&str] = &[
     "script",
     "count",
     "claims",
+    "plan_required",
+    "approver",
 ];
-const TEAMMATE_KEYS_TO_COME: &[&str] =
-    &["type", "agent_type", "model", "plan_required", "approver", "budget"];
-const LIMIT_KEYS: &[&str] = &["tool_timeout_s", "grace_s", "mail_per_minute"];
-const LIMIT_KEYS_TO_COME: &[&str] = &["max_depth", "max_children", "question_timeout_s"];
+const TEAMMATE_KEYS_TO_COME: &[&str] = &["type", "agent_type", "model", "budget"];
+const LIMIT_KEYS: &[&str] = &["tool_timeout_s", "grace_s", "mail_per_minute", "question_timeout_s"];
+const LIMIT_KEYS_TO_COME: &[&str] = &["max_depth", "max_children"];
 const MODES: &[(&str, PermissionMode)] = &[
     ("plan", PermissionMode::Plan),
     ("default", PermissionMode::Default),
     ("auto", PermissionMode::Auto),
     ("bypass", PermissionMode::Bypass),
 ];
+const YES_NO: &[(&str, bool)] = &[("true", true), ("false", false)];
 const CLAIMS: &[(&str, Claims)] =
     &[("any", Claims::Any), ("assigned", Claims::Assigned), ("none", Claims::None)];
 const DURABILITIES: &[(&str, Durability)] =
     &[("kill", Durability::Kill), ("power", Durability::Power)];
 const MOST_OF_A_KIND: u64 = 1000;
-
-struct Reader<'a> {
-    text: &'a str,
-    faults: Vec<TeamFault>,
-}
 
 /// What a teammate gets unless its entry says otherwise.
 struct Defaults {
@@ -92,35 +84,6 @@ struct Defaults {
 }
 
 impl<'a> Reader<'a> {
-    fn parse(&mut self) -> Option<Object<'a>> {
-        let options = ParseOptions {
-            allow_comments: true,
-            allow_trailing_commas: true,
-            allow_loose_object_property_names: false,
-            allow_missing_commas: false,
-            allow_single_quoted_strings: false,
-            allow_hexadecimal_numbers: false,
-            allow_unary_plus_numbers: false,
-            ..ParseOptions::default()
-        };
-        let parsed = match parse_to_ast(self.text, &CollectOptions::default(), &options) {
-            Ok(parsed) => parsed.value,
-            Err(why) => {
-                let place = Place { line: why.line_display(), column: why.column_display() };
-                self.faults.push(TeamFault { place, why: format!("broken JSON: {}", why.kind()) });
-                return None;
-            }
-        };
-        match parsed {
-            Some(Value::Object(root)) => Some(root),
-            Some(_) | None => {
-                let why = "a team file is one JSON object; `postroom init` writes one".to_owned();
-                self.faults.push(TeamFault { place: Place { line: 1, column: 1 }, why });
-                None
-            }
-        }
-    }
-
     fn team(&mut self, root: &Object<'a>, default_name: &str) -> Option<Team> {
         self.check_keys(root, "the team file", TEAM_KEYS, TEAM_KEYS_TO_COME);
         self.check_provider(root);
@@ -137,10 +100,14 @@ impl<'a> Reader<'a> {
             teammates,
             outside,
             limits: self.limits(root),
+            rules: self.rules(root),
+            approver: AgentName::user(),
             durability: self.choice(root, "durability", DURABILITIES).unwrap_or_default(),
             tasks: Vec::new(),
             start: Vec::new(),
         };
+        team.approver = self.approver(root, &team).unwrap_or(team.approver);
+        self.teammates_approvers(root, &mut team);
         team.tasks = self.tasks(root, &team);
         team.start = self.errands(root, &team);
         Some(team)
@@ -225,6 +192,8 @@ impl<'a> Reader<'a> {
                 .unwrap_or_default(),
             script: self.string(fields, "script"),
             permission_mode: mode,
+            plan_required: self.choice(fields, "plan_required", YES_NO).unwrap_or_default(),
+            approver: None,
             claims: self.choice(fields, "claims", CLAIMS),
         }
     }
@@ -287,7 +256,71 @@ impl<'a> Reader<'a> {
         if let Some(limit) = self.number(fields, "mail_per_minute") {
             limits.mail_per_minute = u32::try_from(limit.value).unwrap_or(u32::MAX);
         }
+        if fields.get("question_timeout_s").is_some_and(|it| it.value.as_null_keyword().is_some()) {
+            limits.question_timeout = None;
+        } else if let Some(limit) = self.number(fields, "question_timeout_s") {
+            limits.question_timeout = Some(seconds(limit));
+        }
         limits
+    }
+
+    fn rules(&mut self, root: &Object<'a>) -> Vec<Rule> {
+        let Some(Value::Object(fields)) = self.wanted(root, "rules", "an object") else {
+            return Vec::new();
+        };
+        self.check_keys(fields, "\"rules\"", &["allow", "ask", "deny"], &[]);
+        let rulings = [("allow", Ruling::Allow), ("ask", Ruling::Ask), ("deny", Ruling::Deny)];
+        let mut rules = Vec::new();
+        for (key, ruling) in rulings {
+            let Some(Value::Array(list)) = self.wanted(fields, key, "a list of rules") else {
+                continue;
+            };
+            for element in &list.elements {
+                let text = element.as_string_lit().map(|text| text.value.to_string());
+                let read = text.ok_or_else(|| format!("{key:?} lists texts such as \"bash(ls)\""));
+                let place = self.place(element);
+                if let Some(pattern) = self.kept(place, read.and_then(|it| Pattern::parse(&it))) {
+                    rules.push(Rule { ruling, pattern });
+                }
+            }
+        }
+        rules
+    }
+
+    /// Who approves plans: a member.
+    fn approver(&mut self, fields: &Object<'a>, team: &Team) -> Option<AgentName> {
+        let given = self.string(fields, "approver")?;
+        let name = AgentName::new(given.value.clone()).ok().map(|name| team.resolve(name));
+        let known = name.filter(|name| team.members().contains(name));
+        if known.is_none() {
+            let names = listed(team.members());
+            let why =
+                format!("\"approver\" is {:?}, who is no member; there are {names}", given.value);
+            self.fault_at(given.place, why);
+        }
+        known
+    }
+
+    /// Approvers can be named only once all members are known.
+    fn teammates_approvers(&mut self, root: &Object<'a>, team: &mut Team) {
+        let Some(Value::Object(entries)) = root.get("teammates").map(|it| &it.value) else {
+            return;
+        };
+        for entry in &entries.properties {
+            let Value::Object(fields) = &entry.value else { continue };
+            let Some(approver) = self.approver(fields, team) else { continue };
+            let base = entry.name.as_str();
+            let is_of = |name: &AgentName| {
+                name.as_str() == base
+                    || (fields.get("count").is_some()
+                        && name.as_str().strip_prefix(base).is_some_and(|it| it.starts_with('-')))
+            };
+            for (name, teammate) in &mut team.teammates {
+                if is_of(name) {
+                    teammate.approver = Some(approver.clone());
+                }
+            }
+        }
     }
 
     /// `start` is a list of `{to, content}`.
@@ -353,20 +386,6 @@ impl<'a> Reader<'a> {
         found
     }
 
-    fn objects<'v>(&mut self, root: &'v Object<'a>, key: &str) -> Vec<(&'v Object<'a>, Place)> {
-        let Some(Value::Array(list)) = self.wanted(root, key, "a list of objects") else {
-            return Vec::new();
-        };
-        let mut objects = Vec::new();
-        for element in &list.elements {
-            match element {
-                Value::Object(fields) => objects.push((fields, self.place(element))),
-                _ => self.fault(element, &format!("{key:?} lists objects")),
-            }
-        }
-        objects
-    }
-
     fn member(&mut self, fields: &Object<'a>, key: &str, team: &Team) -> Option<AgentName> {
         let given = self.string(fields, key)?;
         let name = AgentName::new(given.value.clone()).ok().map(|name| team.resolve(name));
@@ -387,96 +406,6 @@ impl<'a> Reader<'a> {
                 format!("provider {:?} is not part of this version; there is clerk", given.value);
             self.fault_at(given.place, why);
         }
-    }
-
-    fn check_keys(&mut self, fields: &Object<'a>, whose: &str, known: &[&str], to_come: &[&str]) {
-        let mut seen = BTreeSet::new();
-        for property in &fields.properties {
-            let key = property.name.as_str();
-            if !seen.insert(key.to_owned()) {
-                self.fault(property, &format!("{key:?} is there twice"));
-            } else if to_come.contains(&key) {
-                self.fault(property, &format!("{key:?} is not part of this version yet"));
-            } else if !known.contains(&key) {
-                let valid = listed(known);
-                self.fault(property, &format!("{whose} has no {key:?}; valid are {valid}"));
-            }
-        }
-    }
-
-    fn wanted<'v>(
-        &mut self,
-        fields: &'v Object<'a>,
-        key: &str,
-        wanted: &str,
-    ) -> Option<&'v Value<'a>> {
-        let value = &fields.get(key)?.value;
-        let fits = match wanted {
-            "an object" => value.as_object().is_some(),
-            _ => value.as_array().is_some(),
-        };
-        if !fits {
-            self.fault(value, &format!("{key:?} has to be {wanted}"));
-        }
-        Some(value)
-    }
-
-    fn string(&mut self, fields: &Object<'a>, key: &str) -> Option<Placed<String>> {
-        let value = &fields.get(key)?.value;
-        let place = self.place(value);
-        match value {
-            Value::StringLit(text) => Some(Placed { place, value: text.value.to_string() }),
-            Value::NullKeyword(_) => None,
-            _ => {
-                self.fault(value, &format!("{key:?} has to be a string"));
-                None
-            }
-        }
-    }
-
-    fn number(&mut self, fields: &Object<'a>, key: &str) -> Option<Placed<u64>> {
-        let value = &fields.get(key)?.value;
-        let place = self.place(value);
-        let number = value.as_number_lit().and_then(|it| it.value.parse().ok());
-        if number.is_none() {
-            self.fault(value, &format!("{key:?} has to be a whole number from 0"));
-        }
-        number.map(|value| Placed { place, value })
-    }
-
-    fn choice<T: Copy>(
-        &mut self,
-        fields: &Object<'a>,
-        key: &str,
-        choices: &[(&str, T)],
-    ) -> Option<T> {
-        let given = self.string(fields, key)?;
-        let found = choices.iter().find(|(choice, _)| *choice == given.value);
-        if found.is_none() {
-            let valid = listed(choices.iter().map(|(choice, _)| *choice));
-            self.fault_at(given.place, format!("{key:?} has to be one of {valid}"));
-        }
-        found.map(|(_, value)| *value)
-    }
-
-    fn kept<T>(&mut self, place: Place, result: Result<T, String>) -> Option<T> {
-        result.map_err(|why| self.fault_at(place, why)).ok()
-    }
-
-    fn fault(&mut self, at: &impl Ranged, why: &str) {
-        let place = self.place(at);
-        self.fault_at(place, why.to_owned());
-    }
-
-    fn fault_at(&mut self, place: Place, why: String) {
-        self.faults.push(TeamFault { place, why });
-    }
-
-    fn place(&self, at: &impl Ranged) -> Place {
-        let before = self.text.get(..at.range().start).unwrap_or_default();
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let column = before.get(line_start..).unwrap_or_default().chars().count() + 1;
-        Place { line: before.matches('\n').count() + 1, column }
     }
 }
 

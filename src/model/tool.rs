@@ -27,6 +27,15 @@ pub struct ToolCall {
     pub input: Value,
 }
 
+impl ToolResult {
+    /// A result that is text and nothing else.
+    pub fn new(call: CallId, text: Result<String, String>) -> Self {
+        let is_error = text.is_err();
+        let (Ok(text) | Err(text)) = text;
+        Self { call, text, is_error, answer: None, plan: None, decides: None, sent: None }
+    }
+}
+
 /// What came of a call. Each call has exactly one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
@@ -39,6 +48,12 @@ pub struct ToolResult {
     /// The message whose text this is: it was waited for, and needs no turn of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<(AgentName, MessageId)>,
+    /// What was decided about the plan that the call submitted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<bool>,
+    /// What the call has decided about the plan that the work asks about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decides: Option<bool>,
     /// The request that the call sent and did not wait for: its response starts a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<MessageId>,

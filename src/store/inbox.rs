@@ -19,8 +19,8 @@ use crate::{
     base::Wake,
     journal::{Position, ReadError, Subscription},
     model::{
-        AgentName, Desired, Kind, Life, Message, MessageId, Obedience, Protocol, Span, Taken, Team,
-        Tries, may_stop, obey,
+        AgentName, Desired, Kind, Life, Message, MessageId, Obedience, Protocol, QuestionStep,
+        Span, Taken, Team, Tries, may_stop, obey,
     },
 };
 
@@ -59,6 +59,8 @@ struct State {
     /// The message that was taken in this life of the thread.
     begun: Option<Position>,
     interrupts: BTreeSet<Position>,
+    /// Questions of this teammate behind the cursor.
+    asked: BTreeSet<MessageId>,
     losses: Vec<String>,
 }
 
@@ -87,11 +89,13 @@ impl Inbox {
             rebirth,
             begun: None,
             interrupts: BTreeSet::new(),
+            asked: BTreeSet::new(),
             losses: Vec::new(),
         };
-        match state.reader.journal().anchor(cursor) {
-            Ok(()) => {}
-            Err(why) => state.lose(why)?,
+        state.reader.journal().anchor(cursor)?;
+        // What was cut or replaced while nobody looked is noticed before anything is read from it.
+        if let Err(why) = state.reader.journal().read(cursor, 1) {
+            state.lose(why)?;
         }
         state.remember(bus)?;
         Ok(Self(Arc::new(Mutex::new(state))))
@@ -172,6 +176,20 @@ impl Inbox {
         state.unread().find(answers).cloned()
     }
 
+    /// Whether this teammate has asked the question `id` and it is not settled.
+    pub fn has_asked(&self, id: &MessageId) -> bool {
+        self.0.lock().asked.contains(id)
+    }
+
+    /// The unread messages that say yes or no to the question `id`.
+    pub fn decisions(&self, id: &MessageId) -> Vec<Message> {
+        let state = self.0.lock();
+        let decides = |it: &&Message| {
+            it.envelope.decision.is_some() && it.envelope.in_reply_to.as_ref() == Some(id)
+        };
+        state.unread().filter(decides).cloned().collect()
+    }
+
     /// What joins the work on `work`: all but the requests that are about something else.
     pub fn joining(&self, work: &MessageId) -> Vec<Message> {
         let state = self.0.lock();
@@ -180,7 +198,7 @@ impl Inbox {
             let said = &it.envelope;
             let belongs = said.in_reply_to.as_ref() == Some(work)
                 || said.task_id.as_deref() == Some(work.as_str());
-            let is_control = said.protocol == Some(Protocol::Shutdown);
+            let is_control = said.protocol == Some(Protocol::Shutdown) || said.decision.is_some();
             Some(it.at) != taken && !is_control && (said.kind != Kind::Request || belongs)
         };
         state.unread().filter(joins).cloned().collect()
@@ -225,6 +243,12 @@ impl Inbox {
     /// Changes the life otherwise.
     pub fn record(&self, change: impl FnOnce(&mut Life)) -> Result<(), StoreError> {
         self.0.lock().log.record(change)
+    }
+
+    /// Whether lines were passed over that the cursor does not know of yet.
+    pub fn has_progress(&self) -> bool {
+        let state = self.0.lock();
+        state.window.is_empty() && state.log.life().cursor < state.reader.next()
     }
 
     /// Remembers how far lines were passed over, when no unread message keeps the cursor back.
@@ -322,6 +346,9 @@ impl State {
             Entry::Dead(line) => return self.dead.record(&self.name, &line),
             Entry::Message(message) => *message,
         };
+        if message.envelope.question.is_some() && message.envelope.from == self.name {
+            return self.meet_question(&message);
+        }
         match self.recent.meet(&message) {
             Known::New if self.log.life().has_consumed(message.at) => {}
             Known::New => self.window.push_back(message),
@@ -338,6 +365,21 @@ impl State {
                 self.dead
                     .record(&self.name, &super::DeadLine { at, after, reason, length, raw })?;
             }
+        }
+        Ok(())
+    }
+
+    /// A line of a question's own life is no mail: it only says how the question stands.
+    fn meet_question(&mut self, message: &Message) -> Result<(), StoreError> {
+        let said = &message.envelope;
+        match (message.sealed, said.question) {
+            (true, Some(QuestionStep::Asked)) => drop(self.asked.insert(said.id.clone())),
+            (true, Some(_)) => {
+                if let Some(id) = &said.in_reply_to {
+                    self.asked.remove(id);
+                }
+            }
+            (false, _) | (true, None) => {}
         }
         Ok(())
     }

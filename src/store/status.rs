@@ -54,6 +54,9 @@ pub struct TeammateStatus {
     /// The message it works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageId>,
+    /// The question that it waits to have decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<MessageId>,
     /// How its last piece of work ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last: Option<Status>,
@@ -145,6 +148,7 @@ impl Statuses {
                 since: self.store.now().to_string(),
                 about: String::new(),
                 message: None,
+                question: None,
                 last: None,
                 answered: 0,
                 tokens_in: 0,

@@ -75,7 +75,7 @@ impl Bench {
         let prepared = self.prepare(tool, input)?;
         match (prepared.run)(&self.scope) {
             Ok(Outcome::Text(text) | Outcome::Sent { text, .. }) => Ok(text),
-            Ok(Outcome::AwaitReply { request, .. }) => Ok(format!("awaits {request}")),
+            Ok(other) => Ok(format!("{other:?}")),
             Err(ToolError::Failed(text)) => Err(text),
             Err(ToolError::Interrupted(why)) => Err(format!("{why:?}")),
         }

@@ -15,6 +15,7 @@ pub mod list_files;
 mod post;
 pub mod read_file;
 pub mod set;
+pub mod submit_plan;
 pub mod task_create;
 pub mod task_list;
 pub mod task_update;
@@ -110,6 +111,15 @@ pub enum Outcome {
         id: MessageId,
         /// The result.
         text: String,
+    },
+    /// A plan shall be approved.
+    SubmitPlan(String),
+    /// The plan that the work asks about is decided.
+    DecidePlan {
+        /// Yes or no.
+        approve: bool,
+        /// Why.
+        reason: String,
     },
     /// The response to a request shall be waited for; it is the result.
     AwaitReply {

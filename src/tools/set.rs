@@ -11,6 +11,7 @@ use super::{
     grep::Grep,
     list_files::ListFiles,
     read_file::ReadFile,
+    submit_plan::{DecidePlan, SubmitPlan},
     task_create::TaskCreate,
     task_list::{TaskGet, TaskList},
     task_update::TaskUpdate,
@@ -39,6 +40,8 @@ pub fn built_in() -> Vec<Arc<dyn Tool>> {
         Arc::new(Grep),
         Arc::new(Bash),
         Arc::new(TodoWrite),
+        Arc::new(SubmitPlan),
+        Arc::new(DecidePlan),
     ]
 }
 
@@ -145,7 +148,8 @@ mod tests {
         ] {
             assert!(error(wrong).contains(&format!("did you mean `{right}`?")), "{wrong}");
         }
-        let all = "read_file, write_file, edit_file, list_files, glob, grep, bash and todo_write";
+        let all = "read_file, write_file, edit_file, list_files, glob, grep, bash, todo_write, \
+                   submit_plan and decide_plan";
         assert_eq!(error("fetch"), format!("no tool is called `fetch`; the tools are {all}"));
         assert!(error(&"x".repeat(100_000)).len() < 300);
     }

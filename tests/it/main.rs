@@ -9,5 +9,6 @@
 )]
 
 mod mail;
+mod readme;
 mod team;
 mod tidy;

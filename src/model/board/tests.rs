@@ -51,8 +51,11 @@ fn lines_and_what_becomes_of_them() {
         r#"{"description":"no title"}"#,
     ];
     let (_, told) = fold(&lines);
-    let table: String =
-        lines.iter().zip(told).map(|(line, it)| format!("{line}\n    {it}\n")).collect();
+    let table: String = lines
+        .iter()
+        .zip(told)
+        .flat_map(|(line, it)| [*line, "\n    ", &it, "\n"].concat().chars().collect::<Vec<_>>())
+        .collect();
     expect_test::expect_file!["../../../tests/golden/board-lines.txt"].assert_eq(&table);
 }
 

@@ -52,7 +52,7 @@ fn result(call: &ToolCall) -> ToolResult {
         "write_file" => String::new(),
         tool => format!("{tool} gave something"),
     };
-    ToolResult { call: call.id.clone(), text, is_error, answer: None, sent: None }
+    ToolResult::new(call.id.clone(), if is_error { Err(text) } else { Ok(text) })
 }
 
 /// A team's one teammate, for as long as one piece of work.

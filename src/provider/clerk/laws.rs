@@ -19,13 +19,7 @@ fn long_outputs_are_shortened() {
         let Next::RunTool(call) = desk.conversation.next() else { panic!("a call is due") };
         let call = call.id.clone();
         let text = "x".repeat(200_000);
-        desk.conversation.push(Turn::Result(ToolResult {
-            call,
-            text,
-            is_error: false,
-            answer: None,
-            sent: None,
-        }));
+        desk.conversation.push(Turn::Result(ToolResult::new(call, Ok(text))));
     }
     let end = desk.run();
     assert!(end.text.chars().count() < 51_000);

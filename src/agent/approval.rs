@@ -1,0 +1,181 @@
+//! Questions: a plan that somebody shall approve, a call that somebody shall allow.
+//!
+//! A question is a line in its asker's own mailbox, with a copy to whoever is asked; so is whatever
+//! decides it, and the order of that file says what came first. Its id follows from the call: after
+//! a restart it is the same question, and an answer that came meanwhile counts.
+
+use super::Run;
+use crate::{
+    base::{Interrupted, text::headline},
+    journal::Position,
+    model::{
+        AgentName, Asked, Envelope, Kind, Message, MessageId, Pattern, Protocol, ProtocolEvent,
+        ProtocolFsm, QuestionStep, Told, ToolCall,
+    },
+    store::{Activity, StoreError},
+};
+
+/// Something to be decided.
+pub struct Question {
+    /// The same after a restart, another for every call.
+    pub id: MessageId,
+    /// What it is about.
+    pub protocol: Protocol,
+    /// Who is asked.
+    pub approver: AgentName,
+    /// What whoever is asked sees.
+    pub text: String,
+}
+
+/// How a question has ended.
+pub struct Decided {
+    /// How.
+    pub asked: Asked,
+    /// The message that decided it.
+    pub by: Option<(AgentName, MessageId)>,
+    /// Whether the same may happen from now on without asking.
+    pub always: bool,
+}
+
+impl Question {
+    /// About a plan, to the teammate's approver.
+    pub fn plan(run: &Run<'_>, call: &ToolCall, plan: String) -> Self {
+        let approver = run.office.approver_of(run.name);
+        Self { id: id(run, call), protocol: Protocol::PlanApproval, approver, text: plan }
+    }
+
+    /// About a call, which only the user can allow.
+    pub fn permission(run: &Run<'_>, call: &ToolCall, why: &str, preview: &str) -> Self {
+        let text = format!("{why}\n\n{preview}");
+        let approver = AgentName::user();
+        Self { id: id(run, call), protocol: Protocol::Permission, approver, text }
+    }
+}
+
+fn id(run: &Run<'_>, call: &ToolCall) -> MessageId {
+    MessageId::derived(&["question", run.call_id(call).as_str()])
+}
+
+/// Asks, unless it stands there already, and waits for the end. A SHUTDOWN ends the wait; the question
+/// stays, and so does an answer.
+pub fn ask(run: &Run<'_>, question: &Question) -> Result<Result<Decided, Interrupted>, StoreError> {
+    put(run, question)?;
+    let about = format!("for {} to decide: {}", question.approver, headline(&question.text, 60));
+    run.office.statuses.set(run.name, Activity::Waiting, about);
+    run.office.statuses.update(run.name, |status| status.question = Some(question.id.clone()));
+    let until = run.office.team.limits.question_timeout.map(|it| run.scope.clock.now().after(it));
+    let decided = run.scope.wait_lightly(until, || first_decision(run, question, None));
+    run.office.statuses.update(run.name, |status| status.question = None);
+    run.office.statuses.set(run.name, Activity::Working, "after the decision".to_owned());
+    match decided {
+        Ok(decided) => Ok(Ok(decided)),
+        Err(Interrupted::Late) => expire(run, question).map(Ok),
+        Err(why) => Ok(Err(why)),
+    }
+}
+
+/// The line in the own mailbox first, then the copy: killed in between, the copy is made at the next
+/// start.
+fn put(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
+    let bus = &run.office.bus;
+    let copy = Envelope {
+        protocol: Some(question.protocol),
+        hops: run.work.envelope.hops.saturating_add(1),
+        ..Envelope::new(
+            question.id.clone(),
+            run.name.clone(),
+            question.approver.clone(),
+            Kind::Request,
+            question.text.clone(),
+        )
+    };
+    if run.inbox.has_asked(&question.id) {
+        let start = bus.start_of(&question.approver)?;
+        if !bus.has(&question.approver, run.name, &question.id, start)? {
+            bus.reply(&copy)?;
+        }
+        return Ok(());
+    }
+    let own = step(run, question, QuestionStep::Asked, question.id.clone(), &question.text);
+    bus.reply(&own)?;
+    bus.reply(&copy)?;
+    Ok(())
+}
+
+/// A line of the question's life in the own mailbox.
+fn step(
+    run: &Run<'_>,
+    question: &Question,
+    what: QuestionStep,
+    id: MessageId,
+    text: &str,
+) -> Envelope {
+    let me = run.name.clone();
+    Envelope {
+        protocol: Some(question.protocol),
+        question: Some(what),
+        in_reply_to: (what != QuestionStep::Asked).then(|| question.id.clone()),
+        ..Envelope::new(id, me.clone(), me, Kind::Event, text)
+    }
+}
+
+/// The first line of the mailbox that decides the question, before `end` where there is one.
+fn first_decision(run: &Run<'_>, question: &Question, end: Option<Position>) -> Option<Decided> {
+    let mut fsm = ProtocolFsm::new(
+        question.id.clone(),
+        run.name.clone(),
+        question.approver.clone(),
+        question.protocol,
+    );
+    let mut decisions = run.inbox.decisions(&question.id);
+    decisions.sort_by_key(|message| message.at);
+    for message in decisions.into_iter().filter(|it| end.is_none_or(|end| it.at < end)) {
+        let said = message.envelope.clone();
+        let event = ProtocolEvent::Decision {
+            by: speaker(run, &message),
+            yes: said.decision.unwrap_or_default(),
+            reason: said.content.clone(),
+        };
+        if fsm.on(event) == Told::Taken {
+            let by = Some((said.from, said.id));
+            return Some(Decided { asked: fsm.state, by, always: said.always });
+        }
+    }
+    None
+}
+
+/// Who speaks: a line without a seal has no authority of a teammate, so it counts as nobody's, which
+/// is the asker's own.
+fn speaker(run: &Run<'_>, message: &Message) -> AgentName {
+    let from = &message.envelope.from;
+    let is_teammate = run.office.team.teammates.contains_key(from);
+    if is_teammate && !message.sealed { run.name.clone() } else { from.clone() }
+}
+
+/// Nobody has decided in time, unless a decision stands before the line that says so.
+fn expire(run: &Run<'_>, question: &Question) -> Result<Decided, StoreError> {
+    let id = MessageId::derived(&["expired", question.id.as_str()]);
+    let text = "nobody has decided in time";
+    let line = step(run, question, QuestionStep::Expired, id, text);
+    let place = run.office.bus.reply(&line)?;
+    run.inbox.pull()?;
+    let decided = first_decision(run, question, Some(place));
+    Ok(decided.unwrap_or(Decided { asked: Asked::Expired, by: None, always: false }))
+}
+
+/// Says in the own mailbox that an answer is no longer wanted.
+pub fn withdraw(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
+    let id = MessageId::derived(&["withdrawn", question.id.as_str()]);
+    let line = step(run, question, QuestionStep::Withdrawn, id, "the work was given back");
+    run.office.bus.reply(&line)?;
+    Ok(())
+}
+
+/// Remembers that something may happen without asking, until the teammate is started anew.
+pub fn remember(run: &Run<'_>, pattern: Pattern) -> Result<(), StoreError> {
+    run.inbox.record(|life| {
+        if !life.always.contains(&pattern) {
+            life.always.push(pattern);
+        }
+    })
+}

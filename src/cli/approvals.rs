@@ -1,0 +1,158 @@
+//! `approvals`, `approve`, `reject`: questions that wait for somebody, and the answers to them.
+//!
+//! A decision is a line in the asker's mailbox; anybody may write it by hand.
+
+use serde::Serialize;
+
+use super::{
+    args::{Approvals, Approve, Reject},
+    client::{Client, read_on},
+    context::Context,
+    failure::{Code, Failure},
+    render::{Printer, SCHEMA, time_of},
+};
+use crate::{
+    base::text::headline,
+    model::{AgentName, Envelope, Kind, Message, MessageId, Protocol, QuestionStep},
+    store::{MessageBus, Store, StoreError},
+};
+
+#[derive(Serialize)]
+struct View<'a> {
+    schema: u32,
+    id: &'a str,
+    asker: &'a str,
+    protocol: Option<Protocol>,
+    asked: Option<String>,
+    text: &'a str,
+}
+
+/// Lists what waits for a decision.
+pub fn approvals(
+    context: &Context,
+    args: &Approvals,
+    printer: &mut Printer,
+) -> Result<Code, Failure> {
+    let store = context.store()?;
+    let (bus, _) = context.bus(&store)?;
+    let questions = open_questions(&store, &bus)?;
+    for question in &questions {
+        let said = &question.envelope;
+        if args.json {
+            printer.say_json(&View {
+                schema: SCHEMA,
+                id: said.id.as_str(),
+                asker: said.from.as_str(),
+                protocol: said.protocol,
+                asked: question.timestamp.map(|time| time.to_string()),
+                text: &said.content,
+            });
+            continue;
+        }
+        let about = format!("{} asks since {}: {}", said.from, time_of(question), what(question));
+        printer.say_titled(said.id.as_str(), &about);
+        printer.say(&indented(&said.content));
+    }
+    if questions.is_empty() && !args.json {
+        printer.note("nothing waits for a decision");
+    } else if !args.json {
+        printer.note("`postroom approve ID` says yes, `postroom reject ID WHY` says no");
+    }
+    Ok(Code::Ok)
+}
+
+/// Says yes.
+pub fn approve(context: &Context, args: &Approve, printer: &mut Printer) -> Result<Code, Failure> {
+    let client = Client::new(context, AgentName::user())?;
+    let question = find(&client, &args.id)?;
+    decide(&client, &question, true, args.always, args.reason.as_deref().unwrap_or_default())?;
+    let said = &question.envelope;
+    printer.note(&format!("approved: {} goes on with {}", said.from, headline(&said.content, 80)));
+    Ok(Code::Ok)
+}
+
+/// Says no.
+pub fn reject(context: &Context, args: &Reject, printer: &mut Printer) -> Result<Code, Failure> {
+    let client = Client::new(context, AgentName::user())?;
+    let question = find(&client, &args.id)?;
+    decide(&client, &question, false, false, &args.why)?;
+    printer.note(&format!("rejected: {} is told why", question.envelope.from));
+    Ok(Code::Ok)
+}
+
+/// Writes a decision into the asker's mailbox.
+pub fn decide(
+    client: &Client<'_>,
+    question: &Message,
+    yes: bool,
+    always: bool,
+    reason: &str,
+) -> Result<(), Failure> {
+    let said = &question.envelope;
+    let (id, me) = (MessageId::random(), AgentName::user());
+    client.send(Envelope {
+        protocol: said.protocol,
+        decision: Some(yes),
+        always,
+        in_reply_to: Some(said.id.clone()),
+        ..Envelope::new(id, me, said.from.clone(), Kind::Response, reason)
+    })?;
+    Ok(())
+}
+
+fn find(client: &Client<'_>, id: &str) -> Result<Message, Failure> {
+    let questions = open_questions(&client.store, &client.bus)?;
+    let mut found = questions.into_iter().filter(|it| it.envelope.id.as_str().starts_with(id));
+    match (found.next(), found.next()) {
+        (Some(only), None) if id.len() >= 3 => Ok(only),
+        (None, _) => Err(Failure::failed(format!(
+            "no open question has an id that begins with {id:?}; `postroom approvals` lists them"
+        ))),
+        _ => Err(Failure::usage(format!("{id:?} means several: give more of the id"))),
+    }
+}
+
+/// The questions that wait for a decision, by asker and in the order they were asked.
+pub fn open_questions(store: &Store, bus: &MessageBus) -> Result<Vec<Message>, Failure> {
+    let mut open = Vec::new();
+    for name in &bus.roster().members {
+        // Somebody whose life or mailbox can't be read is told of by `status`.
+        let Ok(mail) = unsettled(store, bus, name) else { continue };
+        let is_asked =
+            |it: &&Message| it.sealed && it.envelope.question == Some(QuestionStep::Asked);
+        let ends = |it: &Message, id: &MessageId| {
+            let said = &it.envelope;
+            let closes = said.question.is_some_and(|step| step != QuestionStep::Asked)
+                || said.decision.is_some();
+            closes && said.in_reply_to.as_ref() == Some(id)
+        };
+        let asked = mail.iter().filter(is_asked);
+        let still = asked.filter(|it| !mail.iter().any(|end| ends(end, &it.envelope.id)));
+        open.extend(still.cloned());
+    }
+    Ok(open)
+}
+
+/// What lies behind somebody's cursor: a question that is open is asked there.
+fn unsettled(store: &Store, bus: &MessageBus, name: &AgentName) -> Result<Vec<Message>, Failure> {
+    let log = store.lives().open(name)?;
+    if log.is_new() {
+        return Ok(Vec::new());
+    }
+    let mut reader = bus.reader(name, log.life().cursor)?;
+    reader.journal().anchor(log.life().cursor).map_err(StoreError::from)?;
+    read_on(&mut reader)
+}
+
+/// What a question is about.
+pub fn what(question: &Message) -> &'static str {
+    match question.envelope.protocol {
+        Some(Protocol::PlanApproval) => "a plan",
+        Some(Protocol::Permission | Protocol::Shutdown) | None => "leave for a call",
+    }
+}
+
+fn indented(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
+    lines.join("\n")
+}

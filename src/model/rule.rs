@@ -1,0 +1,109 @@
+//! Rules of a team: `tool` or `tool(pattern)`, allowed, asked for or denied.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What a rule says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ruling {
+    /// It happens.
+    Allow,
+    /// It is asked for.
+    Ask,
+    /// It does not happen.
+    Deny,
+}
+
+/// What a rule is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Pattern {
+    /// The tool's name.
+    pub tool: String,
+    /// What of it: a path with wildcards, a command, or the beginning of one; absent for all.
+    pub of: Option<String>,
+}
+
+/// Other names for tools, as rules written for other systems have them.
+const TOOL_ALIASES: &[(&str, &str)] = &[
+    ("Bash", "bash"),
+    ("execute_bash", "bash"),
+    ("Read", "read_file"),
+    ("Write", "write_file"),
+    ("Edit", "edit_file"),
+    ("LS", "list_files"),
+    ("Glob", "glob"),
+    ("search_files", "glob"),
+    ("Grep", "grep"),
+    ("search_code", "grep"),
+];
+
+impl Pattern {
+    /// Reads `tool` or `tool(pattern)`.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (tool, of) = match text.split_once('(') {
+            None => (text, None),
+            Some((tool, rest)) => {
+                let of = rest.strip_suffix(')');
+                (tool, Some(of.ok_or_else(|| format!("{text:?} has no `)` at its end"))?))
+            }
+        };
+        let plain = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        if tool.is_empty() || !tool.chars().all(plain) {
+            return Err(format!("{text:?} is no rule: write `tool` or `tool(pattern)`"));
+        }
+        if of.is_some_and(|of| of.trim().is_empty()) {
+            return Err(format!("{text:?} names nothing between its brackets"));
+        }
+        let known = TOOL_ALIASES.iter().find(|(alias, _)| *alias == tool);
+        let tool = known.map_or(tool, |(_, name)| name).to_owned();
+        Ok(Self { tool, of: of.map(|of| of.trim().to_owned()) })
+    }
+}
+
+impl TryFrom<String> for Pattern {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text)
+    }
+}
+impl From<Pattern> for String {
+    fn from(pattern: Pattern) -> Self {
+        pattern.to_string()
+    }
+}
+impl fmt::Display for Pattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.of {
+            Some(of) => write!(out, "{}({of})", self.tool),
+            None => out.write_str(&self.tool),
+        }
+    }
+}
+
+/// A rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// What it says.
+    pub ruling: Ruling,
+    /// About what.
+    pub pattern: Pattern,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_are_read_in_their_usual_spellings() {
+        let read = |text| Pattern::parse(text).map(|it| it.to_string());
+        assert_eq!(read("edit_file").unwrap(), "edit_file");
+        assert_eq!(read("Bash(cargo test:*)").unwrap(), "bash(cargo test:*)");
+        assert_eq!(read("write_file( src/** )").unwrap(), "write_file(src/**)");
+        for odd in ["", "(x)", "bash(", "bash()", "a b", "bash(x) y"] {
+            assert!(read(odd).is_err(), "{odd}");
+        }
+    }
+}
