@@ -3,7 +3,7 @@
 use super::{AutonomousAgent, Office};
 use crate::{
     model::{AgentName, Envelope, Kind, Message, MessageId, Obedience, Protocol, Status, Tries},
-    store::StoreError,
+    store::{Activity, StoreError},
 };
 
 /// Tells whoever sent a SHUTDOWN that it has been seen. It is only a courtesy: that the teammate
@@ -26,6 +26,8 @@ impl AutonomousAgent {
         let Some(first) = orders.first() else { return Ok(()) };
         let tries = self.inbox.take(first)?;
         let left = self.left_behind(orders);
+        // Whoever reads the response may start it again, though its thread has not yet ended.
+        self.office.statuses.set(&self.name, Activity::Stopped, "by a SHUTDOWN");
         for order in orders {
             let reply = self.response_to_order(order, Status::Stopped, &left);
             self.respond_once(&reply, tries)?;
