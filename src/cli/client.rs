@@ -63,6 +63,11 @@ impl<'a> Client<'a> {
         Ok(Self { context, store, bus, team, me, scope, _watch: watch })
     }
 
+    /// In whose name it speaks.
+    pub fn me(&self) -> &AgentName {
+        &self.me
+    }
+
     /// What it waits with.
     pub fn scope(&self) -> &Scope {
         &self.scope
@@ -91,7 +96,7 @@ impl<'a> Client<'a> {
     ) -> Result<Answers, Failure> {
         let _mail = self.subscribe()?;
         let until = timeout.map(|span| self.context.clock().now().after(span));
-        let mut reader = self.bus.reader(&self.me, after)?;
+        let mut reader = self.bus.reader(&self.bus.mailbox_of(&self.me), after)?;
         let mut answers = Answers::new();
         loop {
             let is_up = self.context.is_up();
@@ -166,6 +171,26 @@ fn collect(
         }
     }
     Ok(())
+}
+
+/// About how many bytes a line has; for guessing how far to look back.
+const LINE: u64 = 1_000;
+
+/// Goes to a place behind which at least the last `count` messages lie, or to the start.
+pub fn go_before_last(reader: &mut MailReader, count: usize) -> Result<(), Failure> {
+    let failed = |why: ReadError| Failure::failed(why.to_string());
+    let end = reader.journal().end().map_err(failed)?;
+    let mut reach = (count as u64).saturating_mul(LINE);
+    loop {
+        let start = reader.journal().back(end, reach).map_err(failed)?;
+        reader.go_to(start);
+        let is_enough = start.offset == 0 || read_on(reader)?.len() >= count;
+        if is_enough {
+            reader.go_to(start);
+            return Ok(());
+        }
+        reach = reach.saturating_mul(4);
+    }
 }
 
 /// All messages that a reader has not read yet.
