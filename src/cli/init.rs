@@ -8,7 +8,7 @@ use super::{
     failure::{Code, Failure},
     render::Printer,
 };
-use crate::model::AgentName;
+use crate::{model::AgentName, provider::clerk};
 
 /// What shows the kind of a repository, and how its tests are run.
 const KINDS: &[(&str, &str)] = &[
@@ -29,18 +29,22 @@ const KINDS: &[(&str, &str)] = &[
 pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Code, Failure> {
     let name = AgentName::for_member(&args.name)?;
     let workspace = context.workspace();
-    let tests = KINDS.iter().find(|(file, _)| workspace.join(file).is_file());
+    let kind = KINDS.iter().find(|(file, _)| workspace.join(file).is_file());
+    let tests = kind.filter(|(_, command)| clerk::can_do(&format!("run {command}")));
     let file = workspace.join("teams").join(format!("{name}.json"));
     write_new(&file, &team_file(&name, tests.map(|(_, command)| *command)))?;
     context.make_folder()?;
     printer.note(&format!("wrote {} and .mailbox", file.display()));
-    match tests {
-        Some((found, command)) => printer.note(&format!(
+    match (kind, tests) {
+        (_, Some((found, command))) => printer.note(&format!(
             "found {found}: at each message the teammate `tester` runs `{command}`. For that its \
              permission_mode is bypass: it may run any command. The others can't run or write \
              anything until you allow it in the team file."
         )),
-        None => printer.note(
+        (Some((found, command)), None) => printer.note(&format!(
+            "found {found}, but `{command}` names no program here, so no teammate runs the tests"
+        )),
+        (None, None) => printer.note(
             "found no build file that says how tests are run: give a teammate a script such as \
              \"run make test\" and permission_mode \"bypass\" in the team file",
         ),
