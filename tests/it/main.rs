@@ -8,6 +8,10 @@
     reason = "tests start processes and make files as outsiders do, and cut text they know"
 )]
 
+mod cli;
+mod hosting;
 mod mail;
+mod objects;
 mod team;
 mod tidy;
+mod volume;
