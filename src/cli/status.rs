@@ -9,7 +9,7 @@ use super::{
     render::{Printer, SCHEMA, word_for},
 };
 use crate::{
-    journal::Position,
+    journal::{Position, ReadError},
     model::{AgentName, Desired},
     store::{Activity, DeadLetters, Store, StoreError, TeamStatus, TeammateStatus},
 };
@@ -177,7 +177,14 @@ fn unread(
     };
     let mut count = 0;
     loop {
-        let batch = journal.read(place, 4096)?;
+        let batch = match journal.read(place, 4096) {
+            // The mailbox was cut or replaced meanwhile.
+            Err(ReadError::Lost { resume, .. }) => {
+                (place, count) = (resume, 0);
+                continue;
+            }
+            batch => batch?,
+        };
         if batch.lines.is_empty() {
             return Ok((count, life.desired));
         }
