@@ -8,7 +8,7 @@ use super::{
     failure::{Code, Failure},
     render::Printer,
 };
-use crate::{model::AgentName, provider::clerk};
+use crate::{model::AgentName, provider::clerk, store::read_team_file};
 
 /// What shows the kind of a repository, and how its tests are run.
 const KINDS: &[(&str, &str)] = &[
@@ -33,7 +33,8 @@ pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Cod
     let tests = kind.filter(|(_, command)| clerk::can_do(&format!("run {command}")));
     let file = workspace.join("teams").join(format!("{name}.json"));
     write_new(&file, &team_file(&name, tests.map(|(_, command)| *command)))?;
-    context.make_folder()?;
+    let store = context.store_of(context.make_folder()?)?;
+    store.make_mailboxes(&read_team_file(&file)?.team.members());
     printer.note(&format!("wrote {} and .mailbox", file.display()));
     match (kind, tests) {
         (_, Some((found, command))) => printer.note(&format!(

@@ -279,6 +279,26 @@ fn all_files_are_private_whatever_the_umask() {
 }
 
 #[test]
+fn whoever_echoes_first_needs_no_umask() {
+    let team = Team::new(THREE);
+    let program = env!("CARGO_BIN_EXE_postroom");
+    let script = |lines: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &format!("umask 002\n{lines}")]).current_dir(team.at("."));
+        assert!(shell.stderr(Stdio::null()).status().unwrap().success());
+    };
+    fs::remove_dir_all(team.at("teams")).unwrap();
+    fs::remove_dir_all(team.at(".mailbox")).unwrap();
+    let echo = "echo '{\"content\":\"answer: x\"}' >> .mailbox";
+    script(&format!("{program} init; {echo}/scout.jsonl"));
+    let _daemon = team.up();
+    team.until_answered(1);
+    script(&format!("{echo}/lead.jsonl"));
+    team.until_answered(2);
+    assert_eq!(mode(&team.mailbox("lead")), 0o600);
+}
+
+#[test]
 fn names_are_refused_with_the_rule_wherever_they_are_typed() {
     let team = Team::new(THREE);
     let bad = [
