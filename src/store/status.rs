@@ -6,7 +6,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{Store, StoreError};
-use crate::model::{AgentName, MessageId, Status};
+use crate::{
+    base::FileError,
+    model::{AgentName, MessageId, Status},
+};
 
 const FILE: &str = "status.json";
 
@@ -91,7 +94,10 @@ impl TeamStatus {
     /// The status as it was last written; `None` where there was never one. One that can't be read
     /// counts as none: it is only a copy of what the daemon knows.
     pub fn read(store: &Store) -> Result<Option<Self>, StoreError> {
-        let bytes = store.state.read(FILE)?;
+        let bytes = match store.state.read(FILE) {
+            Err(FileError::Refused { .. }) => None,
+            bytes => bytes?,
+        };
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
