@@ -238,6 +238,7 @@ impl Supervisor {
 
     fn start(&mut self, name: &AgentName) {
         let hosted = self.hosted.entry(name.clone()).or_default();
+        self.instance.office.statuses.update(name, |status| status.is_ending = false);
         self.instance.office.statuses.set(name, Activity::Idle, "");
         if let Err(why) = hosted.start(&self.instance.office, name, &self.root, &self.events) {
             self.events.ended(name.clone(), Death::Failed(format!("no thread: {why}")));
@@ -319,7 +320,7 @@ impl Supervisor {
         }
         if self.hosted.get(&name).is_some_and(Hosted::is_running) {
             let known = self.instance.office.statuses.all();
-            if known.get(&name).is_some_and(|it| it.state == Activity::Stopped) {
+            if known.get(&name).is_some_and(|it| it.is_ending) {
                 self.postponed.push(order);
                 return Ok(());
             }

@@ -66,6 +66,9 @@ pub struct TeammateStatus {
     pub tokens_in: u64,
     /// Tokens its models have written in this life of the daemon.
     pub tokens_out: u64,
+    /// Whether it obeys a SHUTDOWN, so that its thread is going to end.
+    #[serde(skip)]
+    pub is_ending: bool,
 }
 
 /// The status of a team.
@@ -155,6 +158,7 @@ impl Statuses {
                 answered: 0,
                 tokens_in: 0,
                 tokens_out: 0,
+                is_ending: false,
             });
             change(status);
         }
