@@ -141,7 +141,7 @@ fn run_on_a_running_team_leaves_it_running() {
 
 #[test]
 fn teammates_are_stopped_and_started_with_the_daemon_up() {
-    let team = Team::new(TWO);
+    let team = Team::new(&TWO.replace("\"outside\"", "\"limits\": {\"grace_s\": 1}, \"outside\""));
     let _daemon = team.up();
     let stopped = team.run(&["stop", "scout"]).exits(0);
     assert_eq!(stopped.err, "scout: stopped; no unread mail is left\n");
@@ -159,6 +159,18 @@ fn teammates_are_stopped_and_started_with_the_daemon_up() {
     assert_eq!(team.run(&["start", "scout"]).exits(0).err, "scout is running\n");
     let again = team.run(&["restart", "scout"]).exits(0).err;
     assert_eq!(again, "scout: stopped; no unread mail is left\nscout is started\n");
+    // Started while it is still stopping, it runs in the end.
+    team.append("slow", "{\"content\":\"x\"}\n");
+    team.until_state("slow", "working");
+    team.append("slow", "{\"protocol\":\"SHUTDOWN\"}\n");
+    team.until("the announcement", |team| {
+        team.mail("user")
+            .iter()
+            .any(|it| it["content"] == "stopping" && it["from_agent"] == "slow")
+            .then_some(())
+    });
+    assert_eq!(team.run(&["start", "slow"]).exits(0).err, "slow is started\n");
+    assert_eq!(team.life("slow")["desired"], "running");
     for verb in ["start", "stop", "restart"] {
         let ran = team.run(&[verb, "nobody"]).exits(2);
         assert!(ran.err.contains("no teammate is called nobody; there are lead, scout and slow"));

@@ -11,6 +11,7 @@
 mod cli;
 mod hosting;
 mod mail;
+mod names;
 mod objects;
 mod team;
 mod tidy;

@@ -87,6 +87,18 @@ fn eight_writers_of_a_thousand_messages_lose_nothing() {
     flood(1_000);
 }
 
+#[test]
+fn ten_thousand_orders_to_stop_are_one_stop() {
+    let team = Team::new(TWO);
+    let _daemon = team.up();
+    team.append("scout", "{\"protocol\":\"SHUTDOWN\"}\n".repeat(10_000));
+    let answers = team.until_answered(10_000);
+    assert!(answers.iter().all(|it| it["status"] == "stopped"));
+    team.run(&["start", "scout"]).ok();
+    assert_eq!(team.run(&["send", "scout", "answer: back", "--wait"]).ok(), "back\n");
+    assert_eq!(team.responses().iter().filter(|it| it["status"] == "stopped").count(), 10_000);
+}
+
 /// How often each thread has given up the processor by itself, with its name.
 fn switches(daemon: &Daemon) -> BTreeMap<String, (String, u64)> {
     let mut found = BTreeMap::new();
