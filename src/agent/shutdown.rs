@@ -9,6 +9,8 @@ use crate::{
 /// Tells whoever sent a SHUTDOWN that it has been seen. It is only a courtesy: that the teammate
 /// has stopped is told by the response.
 pub fn announce(office: &Office, name: &AgentName, order: &Message) {
+    // Whoever reads of the end may start it again before its thread has ended.
+    office.statuses.update(name, |status| status.is_ending = true);
     let said = &order.envelope;
     let id = MessageId::derived(&["stopping", name.as_str(), said.from.as_str(), said.id.as_str()]);
     let event = Envelope {
@@ -26,6 +28,7 @@ impl AutonomousAgent {
         let Some(first) = orders.first() else { return Ok(()) };
         let tries = self.inbox.take(first)?;
         let left = self.left_behind(orders);
+        self.office.statuses.update(&self.name, |status| status.is_ending = true);
         for order in orders {
             let reply = self.response_to_order(order, Status::Stopped, &left);
             self.respond_once(&reply, tries)?;

@@ -68,6 +68,11 @@ impl<'a> Client<'a> {
         self.context.clock()
     }
 
+    /// In whose name it speaks.
+    pub fn me(&self) -> &AgentName {
+        &self.me
+    }
+
     /// What it waits with.
     pub fn scope(&self) -> &Scope {
         &self.scope
@@ -96,7 +101,7 @@ impl<'a> Client<'a> {
     ) -> Result<Answers, Failure> {
         let _mail = self.subscribe()?;
         let until = timeout.map(|span| self.context.clock().now().after(span));
-        let mut reader = self.bus.reader(&self.me, after)?;
+        let mut reader = self.bus.reader(&self.bus.mailbox_of(&self.me), after)?;
         let mut answers = Answers::new();
         loop {
             let is_up = self.context.is_up();
@@ -134,7 +139,7 @@ impl<'a> Client<'a> {
                 )));
             }
             let more = || (open().ok()?.len() < missing.len()).then_some(());
-            self.pause_for(until, more, &named)?;
+            self.pause_for(until, more, &format!("{named} has not ended"))?;
         }
     }
 
@@ -147,7 +152,7 @@ impl<'a> Client<'a> {
         let until = timeout.map(|span| self.context.clock().now().after(span));
         while !is_idle()? {
             let more = || is_idle().unwrap_or_default().then_some(());
-            self.pause_for(until, more, "the team")?;
+            self.pause_for(until, more, "somebody still has something to do")?;
         }
         Ok(())
     }
@@ -164,7 +169,7 @@ impl<'a> Client<'a> {
             let end = reader.journal().end().ok()?;
             (end != place).then_some(())
         };
-        self.pause_for(until, more, &missing())
+        self.pause_for(until, more, &format!("{} is not answered", missing()))
     }
 
     /// Waits for `more`, for a moment at most.
@@ -180,9 +185,7 @@ impl<'a> Client<'a> {
         match waited {
             Err(Interrupted::Late) if is_late => Err(Failure {
                 code: Code::TimedOut,
-                text: format!(
-                    "time is out and {what} is not finished; `postroom wait` goes on waiting"
-                ),
+                text: format!("time is out and {what}; `postroom wait` goes on waiting"),
             }),
             Err(Interrupted::Stopping) => {
                 Err(Failure { code: Code::Interrupted, text: "interrupted".to_owned() })
@@ -226,6 +229,26 @@ fn collect(
         }
     }
     Ok(())
+}
+
+/// About how many bytes a line has; for guessing how far to look back.
+const LINE: u64 = 1_000;
+
+/// Goes to a place behind which at least the last `count` messages lie, or to the start.
+pub fn go_before_last(reader: &mut MailReader, count: usize) -> Result<(), Failure> {
+    let failed = |why: ReadError| Failure::failed(why.to_string());
+    let end = reader.journal().end().map_err(failed)?;
+    let mut reach = (count as u64).saturating_mul(LINE);
+    loop {
+        let start = reader.journal().back(end, reach).map_err(failed)?;
+        reader.go_to(start);
+        let is_enough = start.offset == 0 || read_on(reader)?.len() >= count;
+        if is_enough {
+            reader.go_to(start);
+            return Ok(());
+        }
+        reach = reach.saturating_mul(4);
+    }
 }
 
 /// All messages that a reader has not read yet.

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use super::{client::read_on, failure::Failure};
+use super::{
+    client::{go_before_last, read_on},
+    failure::Failure,
+};
 use crate::{
     base::{Timestamp, Wake},
     journal::{Position, Subscription},
     model::{AgentName, Message},
     store::{MailReader, MessageBus, Store},
 };
-
-/// About how many bytes a line has; for guessing how far to look back.
-const LINE: u64 = 400;
 
 /// Reads all mailboxes side by side.
 pub struct Follower {
@@ -20,7 +20,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Begins about `lines` lines before the end of each mailbox, or at its start.
+    /// Begins at least `lines` messages before the end of each mailbox, or at its start.
     pub fn new(store: &Store, bus: &MessageBus, lines: Option<usize>) -> Result<Self, Failure> {
         let mut follower = Self { readers: Vec::new(), known: BTreeSet::new() };
         for name in mailboxes(store, bus)? {
@@ -38,12 +38,14 @@ impl Follower {
         let mut reader = bus.reader(&name, Position::ZERO)?;
         // What may not be read is told by `check`; the others are shown.
         let Ok(end) = reader.journal().end() else { return Ok(()) };
-        let start = match lines {
-            Some(0) => Ok(end),
-            Some(lines) => reader.journal().back(end, lines as u64 * LINE),
-            None => reader.journal().start(),
-        };
-        reader.go_to(start.map_err(|why| Failure::failed(why.to_string()))?);
+        match lines {
+            Some(0) => reader.go_to(end),
+            Some(lines) => go_before_last(&mut reader, lines)?,
+            None => {
+                let start = reader.journal().start();
+                reader.go_to(start.map_err(|why| Failure::failed(why.to_string()))?);
+            }
+        }
         self.readers.push((reader, None));
         self.known.insert(name);
         Ok(())

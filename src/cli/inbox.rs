@@ -2,15 +2,12 @@
 
 use super::{
     args::Inbox,
-    client::read_on,
+    client::{go_before_last, read_on},
     context::Context,
     failure::{Code, Failure},
     render::{MessageView, Printer, time_of, word_for, word_of},
 };
 use crate::{journal::Position, model::AgentName};
-
-/// About how many bytes a line has; for guessing how far to look back.
-const LINE: u64 = 2_000;
 
 /// Shows mail.
 pub fn inbox(context: &Context, args: &Inbox, printer: &mut Printer) -> Result<Code, Failure> {
@@ -23,11 +20,7 @@ pub fn inbox(context: &Context, args: &Inbox, printer: &mut Printer) -> Result<C
         return Err(Failure::usage(format!("nobody is called {name}; there are {known}")));
     }
     let mut reader = bus.reader(&name, Position::ZERO)?;
-    let failed = |why: crate::journal::ReadError| Failure::failed(why.to_string());
-    let end = reader.journal().end().map_err(failed)?;
-    let reach = (args.lines as u64).saturating_mul(LINE);
-    let start = reader.journal().back(end, reach).map_err(failed)?;
-    reader.go_to(start);
+    go_before_last(&mut reader, args.lines)?;
     let messages = read_on(&mut reader)?;
     let skipped = messages.len().saturating_sub(args.lines);
     for message in messages.iter().skip(skipped) {

@@ -8,7 +8,7 @@ use super::{
     failure::{Code, Failure},
     render::Printer,
 };
-use crate::model::AgentName;
+use crate::{model::AgentName, provider::clerk, store::read_team_file};
 
 /// What shows the kind of a repository, and how its tests are run.
 const KINDS: &[(&str, &str)] = &[
@@ -29,18 +29,23 @@ const KINDS: &[(&str, &str)] = &[
 pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Code, Failure> {
     let name = AgentName::for_member(&args.name)?;
     let workspace = context.workspace();
-    let tests = KINDS.iter().find(|(file, _)| workspace.join(file).is_file());
+    let kind = KINDS.iter().find(|(file, _)| workspace.join(file).is_file());
+    let tests = kind.filter(|(_, command)| clerk::can_do(&format!("run {command}")));
     let file = workspace.join("teams").join(format!("{name}.json"));
     write_new(&file, &team_file(&name, tests.map(|(_, command)| *command)))?;
-    context.make_folder()?;
+    let store = context.store_of(context.make_folder()?)?;
+    store.make_mailboxes(&read_team_file(&file)?.team.members());
     printer.note(&format!("wrote {} and .mailbox", file.display()));
-    match tests {
-        Some((found, command)) => printer.note(&format!(
+    match (kind, tests) {
+        (_, Some((found, command))) => printer.note(&format!(
             "found {found}: at each message the teammate `tester` runs `{command}`, which a rule of \
              the team file allows, as it allows to edit files. Everything else that changes \
              something asks you first."
         )),
-        None => printer.note(
+        (Some((found, command)), None) => printer.note(&format!(
+            "found {found}, but `{command}` names no program here, so no teammate runs the tests"
+        )),
+        (None, None) => printer.note(
             "found no build file that says how tests are run: give a teammate a script such as \
              \"run make test\" and a rule such as \"bash(make test)\" in the team file",
         ),

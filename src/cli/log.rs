@@ -8,7 +8,7 @@ use super::{
     render::{MessageView, Printer, line_of},
 };
 use crate::{
-    base::{Clock, Scope, Timestamp},
+    base::{Clock, Scope, Timestamp, text::listed},
     model::{AgentName, Message},
     store::MessageBus,
 };
@@ -34,6 +34,9 @@ pub fn log(context: &Context, args: &Log, printer: &mut Printer) -> Result<Code,
         first.drain(..first.len().saturating_sub(most));
     }
     print(&first, args.json, printer);
+    if first.is_empty() && !args.json && !args.follow {
+        printer.note(&wanted.nothing(&bus));
+    }
     while args.follow && !printer.is_closed() {
         follower.look_for_new(&store, &bus)?;
         follower.subscribe(&scope.wake);
@@ -70,6 +73,15 @@ impl Wanted {
         }
         let since = args.since.as_deref().map(|text| since(text, clock.wall())).transpose()?;
         Ok(Self { names, since })
+    }
+
+    /// Says that there is nothing, and who there could be mail of.
+    fn nothing(&self, bus: &MessageBus) -> String {
+        if self.names.is_empty() {
+            return "no mail".to_owned();
+        }
+        let (names, known) = (listed(&self.names), listed(&bus.roster().members));
+        format!("no mail from or to {names}; there are {known}")
     }
 
     fn takes(&self, message: &Message) -> bool {

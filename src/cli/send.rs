@@ -35,7 +35,12 @@ pub fn send(context: &Context, args: &Send, printer: &mut Printer) -> Result<Cod
         interrupt: args.interrupt,
         ..Envelope::new(id.clone(), me, to.clone(), Kind::Request, text(args)?)
     };
-    let place = client.send(envelope)?;
+    let before = match &args.id {
+        // It may have been sent and answered before.
+        Some(_) => client.bus.start_of(client.me())?,
+        None => client.bus.end_of(client.me())?,
+    };
+    client.bus.send(envelope)?;
     note_rest(context, &client, &to, printer)?;
     if !args.wait {
         if args.json {
@@ -47,7 +52,7 @@ pub fn send(context: &Context, args: &Send, printer: &mut Printer) -> Result<Cod
         return Ok(Code::Ok);
     }
     let timeout = args.timeout.map(Duration::from_secs);
-    let answers = client.await_answers(std::slice::from_ref(&id), place, timeout, |_| {})?;
+    let answers = client.await_answers(std::slice::from_ref(&id), before, timeout, |_| {})?;
     let mut code = Code::Ok;
     for answer in answers.values() {
         if args.json {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::text::headline,
-    journal::{Line, Position},
+    journal::{Line, Position, ReadError},
     model::{AgentName, Board, Desired, Message, TaskState},
     store::{Activity, DeadLetters, Store, StoreError, TaskBoard, TeamStatus, TeammateStatus},
 };
@@ -264,7 +264,14 @@ fn unread(
     };
     let mut count = 0;
     loop {
-        let batch = journal.read(place, 4096)?;
+        let batch = match journal.read(place, 4096) {
+            // The mailbox was cut or replaced meanwhile.
+            Err(ReadError::Lost { resume, .. }) => {
+                (place, count) = (resume, 0);
+                continue;
+            }
+            batch => batch?,
+        };
         if batch.lines.is_empty() {
             return Ok((count, life.desired));
         }

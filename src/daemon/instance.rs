@@ -76,6 +76,7 @@ impl Instance {
             notes.push(format!("{killed} processes that an earlier life had left were ended"));
         }
         let office = Office::open(store, team.team.clone(), changed)?;
+        office.store.make_mailboxes(&office.bus.roster().members);
         let mut instance =
             Self { office, team, life: MessageId::random(), start: Vec::new(), notes, _lock: lock };
         instance.record_births()?;

@@ -49,8 +49,6 @@ pub struct Supervisor {
     orders: OrderBook,
     notices: Notices,
     tasks: TaskConsumer,
-    /// Orders to start somebody whose thread has to end first.
-    starts: BTreeMap<AgentName, Vec<Message>>,
     watch: Watch,
     tick_at: Moment,
     tail_at: Option<Moment>,
@@ -59,6 +57,8 @@ pub struct Supervisor {
     status_at: Option<Moment>,
     since: String,
     troubles: BTreeMap<&'static str, String>,
+    /// Orders to start somebody who is just about to end.
+    postponed: Vec<Message>,
     ending: Option<Ending>,
 }
 
@@ -92,7 +92,6 @@ impl Supervisor {
             orders,
             notices,
             tasks,
-            starts: BTreeMap::new(),
             watch,
             tick_at: now,
             tail_at: None,
@@ -101,12 +100,22 @@ impl Supervisor {
             status_at: None,
             since,
             troubles: BTreeMap::new(),
+            postponed: Vec::new(),
             ending: None,
         })
     }
 
     /// Hosts the team until its life ends. `ready` runs when all are started and the status says so.
+    /// However it ends, no teammate goes on without it.
     pub fn run(mut self, ready: impl FnOnce(&Instance)) -> Result<How, StoreError> {
+        let how = self.host(ready);
+        if how.is_err() {
+            self.abandon();
+        }
+        how
+    }
+
+    fn host(&mut self, ready: impl FnOnce(&Instance)) -> Result<How, StoreError> {
         for name in self.instance.start.clone() {
             self.start(&name);
         }
@@ -203,9 +212,7 @@ impl Supervisor {
     /// Looks at everything that no event may have told of.
     fn tick(&mut self, now: Moment) -> Result<Option<How>, StoreError> {
         if !self.instance.store().is_in_place() {
-            self.root.request(crate::base::Haste::Now);
-            self.hosted.values_mut().for_each(Hosted::leave);
-            drop(Mark::of_folder(self.instance.store().root().path()).kill_all());
+            self.abandon();
             let folder = self.instance.store().root().path().display().to_string();
             return Ok(Some(How::Lost(format!("{folder} was moved or deleted"))));
         }
@@ -254,6 +261,7 @@ impl Supervisor {
 
     fn start(&mut self, name: &AgentName) {
         let hosted = self.hosted.entry(name.clone()).or_default();
+        self.instance.office.statuses.update(name, |status| status.is_ending = false);
         self.instance.office.statuses.set(name, Activity::Idle, "");
         if let Err(why) = hosted.start(&self.instance.office, name, &self.root, &self.events) {
             self.events.ended(name.clone(), Death::Failed(format!("no thread: {why}")));
@@ -280,12 +288,12 @@ impl Supervisor {
             }
             (_, Restart::Never) | (Death::Stopped | Death::WithDaemon, _) => {}
         }
-        for order in self.starts.remove(name).unwrap_or_default() {
-            let started = self.start_by_order(name, &order);
-            self.note_trouble("orders", started);
-        }
         if self.ending.is_some() {
             self.hosted.entry(name.clone()).or_default().forgive();
+        }
+        for order in std::mem::take(&mut self.postponed) {
+            let obeyed = self.obey(order);
+            self.note_trouble("orders", obeyed);
         }
     }
 
@@ -305,45 +313,51 @@ impl Supervisor {
     }
 
     fn obey_orders(&mut self) -> Result<(), StoreError> {
-        for message in self.orders.read(&self.instance)? {
-            if !may_order(&self.instance, &message) {
-                let text = "not allowed: only the user and outsiders give orders to the daemon";
-                answer(&self.instance, &message, Status::Denied, text)?;
-                continue;
-            }
-            match message.envelope.content.parse() {
-                Ok(Order::Start(name)) => self.start_by_order(&name, &message)?,
-                Ok(Order::Down(how)) => self.begin_end(how, Some(message)),
-                Err(why) => answer(&self.instance, &message, Status::Failed, &why)?,
-            }
+        let mut done = Ok(());
+        for order in self.orders.read(&self.instance)? {
+            // An order whose answer could not be written does not keep the next from being obeyed.
+            done = done.and(self.obey(order));
         }
-        Ok(())
+        done
     }
 
-    fn start_by_order(&mut self, name: &AgentName, order: &Message) -> Result<(), StoreError> {
+    fn obey(&mut self, order: Message) -> Result<(), StoreError> {
+        if !may_order(&self.instance, &order) {
+            let text = "not allowed: only the user and outsiders give orders to the daemon";
+            return answer(&self.instance, &order, Status::Denied, text);
+        }
+        match order.envelope.content.parse() {
+            Ok(Order::Start(name)) => self.start_by_order(&name, order),
+            Ok(Order::Down(how)) => {
+                self.begin_end(how, Some(order));
+                Ok(())
+            }
+            Err(why) => answer(&self.instance, &order, Status::Failed, &why),
+        }
+    }
+
+    fn start_by_order(&mut self, name: &AgentName, order: Message) -> Result<(), StoreError> {
         let name = self.instance.office.team.resolve(name.clone());
         if !self.instance.office.team.teammates.contains_key(&name) {
             let known = crate::base::text::listed(self.instance.office.team.teammates.keys());
             let text = format!("no teammate is called {name}; there are {known}");
-            return answer(&self.instance, order, Status::Failed, &text);
+            return answer(&self.instance, &order, Status::Failed, &text);
         }
-        let is_running = self.hosted.get(&name).is_some_and(Hosted::is_running);
-        let desired = self.instance.store().lives().open(&name)?.life().desired;
-        if is_running && desired == Desired::Stopped {
-            // It has said that it stops, and its thread is about to end.
-            self.starts.entry(name).or_default().push(order.clone());
-            return Ok(());
-        }
-        if is_running {
-            return answer(&self.instance, order, Status::Ok, &format!("{name} is running"));
+        if self.hosted.get(&name).is_some_and(Hosted::is_running) {
+            let known = self.instance.office.statuses.all();
+            if known.get(&name).is_some_and(|it| it.is_ending) {
+                self.postponed.push(order);
+                return Ok(());
+            }
+            return answer(&self.instance, &order, Status::Ok, &format!("{name} is running"));
         }
         match self.record_start(&name) {
             Ok(()) => {
                 self.hosted.entry(name.clone()).or_default().forgive();
                 self.start(&name);
-                answer(&self.instance, order, Status::Ok, &format!("{name} is started"))
+                answer(&self.instance, &order, Status::Ok, &format!("{name} is started"))
             }
-            Err(why) => answer(&self.instance, order, Status::Failed, &why.to_string()),
+            Err(why) => answer(&self.instance, &order, Status::Failed, &why.to_string()),
         }
     }
 
@@ -385,11 +399,16 @@ impl Supervisor {
     /// Ends without waiting for threads; their processes are ended, their work goes back by itself
     /// at the next start, which is one after a crash.
     fn end_by_force(&mut self) -> Result<How, StoreError> {
+        self.abandon();
+        self.say_goodbye()?;
+        Ok(How::Forced)
+    }
+
+    /// Ends all work at once, and waits for no thread.
+    fn abandon(&mut self) {
         self.root.request(crate::base::Haste::Now);
         drop(Mark::of_folder(self.instance.store().root().path()).kill_all());
         self.hosted.values_mut().for_each(Hosted::leave);
-        self.say_goodbye()?;
-        Ok(How::Forced)
     }
 
     fn say_goodbye(&mut self) -> Result<(), StoreError> {

@@ -167,10 +167,12 @@ impl Team {
         resolve_lead(name, Some(&self.lead))
     }
 
-    /// The name that `lead` and `team-lead` stand for, unless a teammate bears one of them.
+    /// The name that `lead` and `team-lead` stand for, unless a teammate who does not lead bears one
+    /// of them.
     pub fn lead_by_alias(&self) -> Option<AgentName> {
-        let named_so = |alias: &str| self.teammates.keys().any(|name| name.as_str() == alias);
-        (!named_so("lead") && !named_so("team-lead")).then(|| self.lead.clone())
+        let bears_one = |name: &&AgentName| ["lead", "team-lead"].contains(&name.as_str());
+        let mut bearers = self.teammates.keys().filter(bears_one);
+        bearers.all(|name| *name == self.lead).then(|| self.lead.clone())
     }
 
     /// Which tasks `name` takes by itself: whoever leads waits for what is meant for it.

@@ -19,6 +19,11 @@ pub fn mailbox(name: &AgentName) -> JournalName {
     JournalName(name.to_string())
 }
 
+/// The file of the mailbox of `name`, in the mailbox folder.
+pub fn mailbox_file(name: &AgentName) -> String {
+    format!("{}.jsonl", mailbox(name))
+}
+
 /// The life of `name`.
 pub fn life(name: &AgentName) -> JournalName {
     JournalName(format!("{LIVES}/{name}"))

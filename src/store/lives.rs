@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Store, StoreError, layout};
 use crate::{
     base::crash,
-    journal::{Journal, Position},
+    journal::{Journal, Position, ReadError},
     model::{AgentName, LIFE_VERSION, Life},
 };
 
@@ -56,7 +56,14 @@ fn read_last(journal: &dyn Journal, name: &AgentName) -> Result<Life, StoreError
     let mut last = None;
     let mut place = journal.start()?;
     loop {
-        let batch = journal.read(place, 4096)?;
+        let batch = match journal.read(place, 4096) {
+            // The daemon has begun it anew meanwhile, with the last record.
+            Err(ReadError::Lost { resume, .. }) => {
+                (place, last) = (resume, None);
+                continue;
+            }
+            batch => batch?,
+        };
         if batch.lines.is_empty() {
             break;
         }

@@ -38,7 +38,7 @@ use crate::{
         hash::{Key, random_key},
     },
     journal::{AppendError, FileJournals, Journals, Position, ReadError},
-    model::RunId,
+    model::{AgentName, RunId},
 };
 
 /// Why something was not stored or read.
@@ -152,8 +152,16 @@ impl Store {
     }
 
     /// Where the mailbox of `name` ends; an error where what is in its place may not be used.
-    pub fn mailbox_end(&self, name: &crate::model::AgentName) -> Result<Position, StoreError> {
+    pub fn mailbox_end(&self, name: &AgentName) -> Result<Position, StoreError> {
         Ok(self.journals.open(&layout::mailbox(name))?.end()?)
+    }
+
+    /// Makes the mailboxes of `members` that are missing: whoever appends to one finds it private,
+    /// whatever the umask. What is in the place of one is told to whoever reads it.
+    pub fn make_mailboxes<'a>(&self, members: impl IntoIterator<Item = &'a AgentName>) {
+        for name in members {
+            drop(self.root.make_file(&layout::mailbox_file(name)));
+        }
     }
 
     /// The teammates' lives.

@@ -6,7 +6,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::{Store, StoreError};
-use crate::model::{AgentName, MessageId, Status};
+use crate::{
+    base::FileError,
+    model::{AgentName, MessageId, Status},
+};
 
 const FILE: &str = "status.json";
 
@@ -66,6 +69,9 @@ pub struct TeammateStatus {
     pub tokens_in: u64,
     /// Tokens its models have written in this life of the daemon.
     pub tokens_out: u64,
+    /// Whether it obeys a SHUTDOWN, so that its thread is going to end.
+    #[serde(skip)]
+    pub is_ending: bool,
 }
 
 /// The status of a team.
@@ -94,7 +100,10 @@ impl TeamStatus {
     /// The status as it was last written; `None` where there was never one. One that can't be read
     /// counts as none: it is only a copy of what the daemon knows.
     pub fn read(store: &Store) -> Result<Option<Self>, StoreError> {
-        let bytes = store.state.read(FILE)?;
+        let bytes = match store.state.read(FILE) {
+            Err(FileError::Refused { .. }) => None,
+            bytes => bytes?,
+        };
         Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
     }
 
@@ -153,6 +162,7 @@ impl Statuses {
                 answered: 0,
                 tokens_in: 0,
                 tokens_out: 0,
+                is_ending: false,
             });
             change(status);
         }

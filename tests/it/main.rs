@@ -8,7 +8,12 @@
     reason = "tests start processes and make files as outsiders do, and cut text they know"
 )]
 
+mod cli;
+mod hosting;
 mod mail;
 mod readme;
+mod names;
+mod objects;
 mod team;
 mod tidy;
+mod volume;

@@ -108,9 +108,18 @@ impl Team {
         self.try_up().unwrap_or_else(|err| panic!("it did not come up: {err}"))
     }
 
+    /// Starts `up` with a team of several, and returns when it says that it is up.
+    pub fn up_team(&self, team: &str) -> Daemon {
+        self.try_to_start(&["up", team]).unwrap_or_else(|err| panic!("it did not come up: {err}"))
+    }
+
     /// Starts `up`; what it has printed where it ends before it is up.
     pub fn try_up(&self) -> Result<Daemon, String> {
-        let mut command = self.command(&["up"]);
+        self.try_to_start(&["up"])
+    }
+
+    fn try_to_start(&self, args: &[&str]) -> Result<Daemon, String> {
+        let mut command = self.command(args);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut printed = BufReader::new(child.stderr.take().unwrap());
         let mut all = String::new();
