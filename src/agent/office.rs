@@ -6,10 +6,10 @@ use super::asks::Asks;
 use crate::{
     base::FileError,
     guard::Rights,
-    model::{AgentName, Place, Placed, Team, TeamFault, Teammate},
+    model::{AgentName, Place, Placed, Team, TeamFault, Teammate, ToolCall},
     provider::{Clerk, Provider},
     store::{DeadLetters, MessageBus, Statuses, Store, StoreError},
-    tools::{Kit, Post, ToolSet, Workspace, set},
+    tools::{Kit, Post, Tool, ToolSet, Workspace, set},
 };
 
 /// Variables of the daemon's environment that commands of the team get, too: what a toolchain needs
@@ -147,6 +147,11 @@ impl Office {
 }
 
 impl Desk {
+    /// Whether a call that was cut off may simply be made again.
+    pub fn is_repeatable(&self, call: &ToolCall) -> bool {
+        self.tools.find(&call.tool).is_ok_and(Tool::is_repeatable)
+    }
+
     fn new(
         team: &Team,
         name: &AgentName,
