@@ -8,6 +8,8 @@
     reason = "tests start processes and make files as outsiders do, and cut text they know"
 )]
 
+mod crash;
+mod kills;
 mod mail;
 mod team;
 mod tidy;

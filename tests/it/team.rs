@@ -12,6 +12,7 @@ use std::{
 use postroom::{
     base::{Clock, Folder, Scope, left_overs::Mark},
     journal::{FileJournals, Journals},
+    model::{AgentName, RunId},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -110,7 +111,13 @@ impl Team {
 
     /// Starts `up`; what it has printed where it ends before it is up.
     pub fn try_up(&self) -> Result<Daemon, String> {
+        self.try_up_with(&[])
+    }
+
+    /// Starts `up` with these variables, which no other command gets.
+    pub fn try_up_with(&self, env: &[(&str, &str)]) -> Result<Daemon, String> {
         let mut command = self.command(&["up"]);
+        command.envs(env.iter().copied());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut printed = BufReader::new(child.stderr.take().unwrap());
         let mut all = String::new();
@@ -198,6 +205,26 @@ impl Team {
         last.and_then(|line| serde_json::from_str(&line).ok()).unwrap_or_default()
     }
 
+    /// The file of a teammate's conversation.
+    pub fn conversation_file(&self, name: &str) -> PathBuf {
+        let run = RunId::of(&AgentName::new(name).unwrap());
+        self.at(&format!(".mailbox/state/conversations/{run}.jsonl"))
+    }
+
+    /// The turns of a teammate's conversation.
+    pub fn conversation(&self, name: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.conversation_file(name)).unwrap_or_default();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.map(|line| line["turn"].clone()).collect()
+    }
+
+    /// Whether all mail of a teammate is dealt with: its cursor is at the end of its mailbox.
+    pub fn is_settled(&self, name: &str) -> bool {
+        let life = self.life(name);
+        let length = fs::metadata(self.mailbox(name)).map_or(0, |file| file.len());
+        life["taken"].is_null() && life["cursor"][1].as_u64().unwrap_or_default() == length
+    }
+
     /// How many processes of the team's commands are alive.
     pub fn left_over(&self) -> usize {
         Mark::of_folder(&self.at(".mailbox")).find().unwrap().len()
@@ -241,6 +268,11 @@ impl Daemon {
     /// Waits for its end and gives the exit code; -1 where a signal ended it.
     pub fn wait(&mut self) -> i32 {
         self.child.wait().unwrap().code().unwrap_or(-1)
+    }
+
+    /// Whether it has ended by now.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Its process id.
