@@ -9,7 +9,17 @@ use super::{
     render::Printer,
     start::{change_life, teammate},
 };
-use crate::model::{AgentName, Desired, Envelope, Protocol, Status};
+use crate::{
+    model::{AgentName, Desired, Envelope, Protocol, Status},
+    store::{Activity, TeamStatus},
+};
+
+/// Why a teammate that has failed does not run: nobody would answer for it.
+fn failure(client: &Client<'_>, name: &AgentName) -> Result<Option<String>, Failure> {
+    let status = TeamStatus::read(&client.store)?;
+    let status = status.and_then(|mut status| status.teammates.remove(name));
+    Ok(status.filter(|status| status.state == Activity::Failed).map(|status| status.about))
+}
 
 /// Stops a teammate.
 pub fn stop(context: &Context, args: &Stop, printer: &mut Printer) -> Result<Code, Failure> {
@@ -23,6 +33,9 @@ pub fn stop(context: &Context, args: &Stop, printer: &mut Printer) -> Result<Cod
     if client.store.lives().open(&name)?.life().desired == Desired::Stopped {
         printer.note(&format!("{name} is stopped"));
         return Ok(Code::Ok);
+    }
+    if let Some(why) = failure(&client, &name)? {
+        return Err(Failure::failed(format!("{name} does not run, so it can't be stopped: {why}")));
     }
     let request = client.request(name, "");
     let order = Envelope { protocol: Some(Protocol::Shutdown), drain: args.drain, ..request };
