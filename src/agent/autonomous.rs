@@ -106,7 +106,13 @@ impl AutonomousAgent {
             return self.end(Ending::Stopped);
         }
         match self.scope.stop.requested() {
-            Some(Haste::Grace(_) | Haste::Now) => return self.end(Ending::WithDaemon),
+            // After this end a SHUTDOWN would be stale, so one that waits for its turn has it now.
+            Some(Haste::Grace(_) | Haste::Now) => {
+                let orders = self.inbox.all_shutdowns();
+                let ending = if orders.is_empty() { Ending::WithDaemon } else { Ending::Stopped };
+                self.obey(&orders)?;
+                return self.end(ending);
+            }
             Some(Haste::Drain) | None => {}
         }
         match self.inbox.next() {

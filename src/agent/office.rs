@@ -6,9 +6,9 @@ use super::asks::Asks;
 use crate::{
     base::FileError,
     guard::Rights,
-    model::{AgentName, Place, Placed, Team, TeamFault, Teammate, ToolCall},
+    model::{AgentName, Desired, Place, Placed, Team, TeamFault, Teammate, ToolCall},
     provider::{Clerk, Provider},
-    store::{DeadLetters, MessageBus, Statuses, Store, StoreError},
+    store::{DeadLetters, Inbox, MessageBus, Rebirth, Statuses, Store, StoreError},
     tools::{Kit, Post, Tool, ToolSet, Workspace, set},
 };
 
@@ -138,6 +138,19 @@ impl Office {
     pub fn desk(&self, name: &AgentName) -> Arc<Desk> {
         let desk = self.desks.get(name);
         Arc::clone(desk.unwrap_or_else(|| crate::base::broken("every teammate has a desk")))
+    }
+
+    /// Whether a SHUTDOWN lies unread that a teammate without a thread has to obey.
+    pub fn is_told_to_stop(&self, name: &AgentName) -> Result<bool, StoreError> {
+        let log = self.store.lives().open(name)?;
+        let is_behind = log.life().cursor < self.bus.end_of(name)?;
+        if log.life().desired == Desired::Stopped || !is_behind {
+            return Ok(false);
+        }
+        let (team, dead) = (Arc::clone(&self.team), self.dead.clone());
+        let inbox = Inbox::open(&self.store, &self.bus, team, dead, name, Rebirth::Process)?;
+        inbox.pull()?;
+        Ok(!inbox.all_shutdowns().is_empty())
     }
 
     /// The mailbox folder, which marks the processes of this team.
