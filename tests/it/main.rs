@@ -10,6 +10,8 @@
 
 mod crash;
 mod kills;
+mod life;
 mod mail;
 mod team;
 mod tidy;
+mod verbs;

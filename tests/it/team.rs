@@ -18,7 +18,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// How long a test waits for what has to come.
-pub const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A team's folder.
 pub struct Team {
@@ -178,6 +178,19 @@ impl Team {
             let mut seen = false;
             let _ = scope.wait(Some(again), || std::mem::replace(&mut seen, true).then_some(()));
         }
+    }
+
+    /// The responses in the user's mailbox to all but orders to the daemon.
+    pub fn answers(&self) -> Vec<Value> {
+        self.responses().into_iter().filter(|line| line["from_agent"] != "daemon").collect()
+    }
+
+    /// Waits for the response to the request `id` in the user's mailbox.
+    #[track_caller]
+    pub fn until_answer_to(&self, id: &str) -> Value {
+        self.until(&format!("the answer to {id}"), |team| {
+            team.responses().into_iter().find(|line| line["in_reply_to"] == id)
+        })
     }
 
     /// Waits until the user has `count` responses, and gives them.
