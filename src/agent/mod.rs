@@ -12,6 +12,9 @@ mod run;
 mod shutdown;
 mod worker;
 
+#[cfg(test)]
+mod tests;
+
 pub use autonomous::{AutonomousAgent, Ending, Step};
 pub use office::{Desk, Office, OfficeError, check_scripts};
 pub use run::Run;
