@@ -6,15 +6,15 @@ use parking_lot::Mutex;
 
 use super::{
     Desk, Ended, ModelLoop, Office, Run, Worker,
-    run::{Meanwhile, as_mail},
+    run::{Meanwhile, as_mail, cut_off},
     shutdown::announce,
 };
 use crate::{
     base::{Clock, Haste, Interrupted, Scope, Stop, Wake, text::headline},
     journal::Subscription,
     model::{
-        AgentName, Claims, Envelope, Kind, Message, MessageId, Next, Obedience, Protocol, RunId,
-        Status, TaskId, Tries, Turn,
+        AgentName, CallId, Claims, Envelope, Kind, Life, Message, MessageId, Next, Obedience,
+        Protocol, RunId, Status, TaskId, Tries, Turn,
     },
     store::{Activity, Claim, Inbox, Kept, Rebirth, StoreError, Trace},
 };
@@ -31,8 +31,8 @@ pub struct AutonomousAgent {
     trouble: Arc<Mutex<Option<StoreError>>>,
     /// The task in hand.
     pub(super) claim: Option<Claim>,
-    /// Whether the life before this one was cut off while a message was in hand.
-    cut_off: bool,
+    /// The call that may have run without its result being kept.
+    begun: Option<CallId>,
     _mail: Subscription,
 }
 
@@ -80,7 +80,7 @@ impl AutonomousAgent {
         let look = looking(&office, &name, &inbox, &stop, &clock, &trouble);
         let scope = Scope { clock, wake, stop, look };
         let desk = office.desk(&name);
-        let cut_off = before.taken.is_some();
+        let begun = begun_before(&before, &kept, &desk);
         let takes_any = office.team.claims(&name) == Claims::Any;
         office.board.wake_on_ready(&name, &scope.wake, takes_any);
         Ok(Self {
@@ -93,7 +93,7 @@ impl AutonomousAgent {
             desk,
             scope,
             trouble,
-            cut_off,
+            begun,
             _mail: mail,
         })
     }
@@ -124,7 +124,13 @@ impl AutonomousAgent {
             return self.end(Ending::Stopped);
         }
         match self.scope.stop.requested() {
-            Some(Haste::Grace(_) | Haste::Now) => return self.end(Ending::WithDaemon),
+            // After this end a SHUTDOWN would be stale, so one that waits for its turn has it now.
+            Some(Haste::Grace(_) | Haste::Now) => {
+                let orders = self.inbox.all_shutdowns();
+                let ending = if orders.is_empty() { Ending::WithDaemon } else { Ending::Stopped };
+                self.obey(&orders)?;
+                return self.end(ending);
+            }
             Some(Haste::Drain) | None => {}
         }
         match self.inbox.next() {
@@ -210,13 +216,11 @@ impl AutonomousAgent {
             self.trace.message(&said.id, &said.from, said.kind, &said.content)?;
             self.kept.push(Turn::Mail(as_mail(message)))?;
         }
-        let cut_off = std::mem::take(&mut self.cut_off) || tries != Tries::default();
-        let ended = self.work(message, cut_off)?;
+        let ended = self.work(message)?;
         self.conclude(message, ended)
     }
 
-    fn work(&mut self, message: &Message, cut_off: bool) -> Result<Ended, StoreError> {
-        let in_round = matches!(self.kept.conversation().next(), Next::RunTool(_));
+    fn work(&mut self, message: &Message) -> Result<Ended, StoreError> {
         let mut run = Run {
             office: &self.office,
             name: &self.name,
@@ -227,7 +231,7 @@ impl AutonomousAgent {
             kept: &mut self.kept,
             trace: &mut self.trace,
             meanwhile: Meanwhile::Join,
-            cut_off: cut_off && in_round,
+            begun: &mut self.begun,
         };
         ModelLoop.handle(&mut run)
     }
@@ -248,7 +252,7 @@ impl AutonomousAgent {
         let lead = self.office.team.lead.clone();
         let told = format!("{} has given up on {} from {}", self.name, said.id, said.from);
         let event = Envelope::new(id, self.name.clone(), lead, Kind::Event, told);
-        self.office.bus.reply(&event)?;
+        self.send_once(&event)?;
         if !self.kept.has_mail(&said.from, &said.id) {
             self.kept.push(Turn::Mail(as_mail(message)))?;
         }
@@ -298,9 +302,24 @@ impl AutonomousAgent {
         Ok(())
     }
 
+    /// Tells what became of a call with effects that has run without its result being kept, while it
+    /// is still known that it has: a message that goes back is one that was never begun.
+    pub(super) fn tell_of_cut_off(&mut self) -> Result<(), StoreError> {
+        if let Next::RunTool(call) = self.kept.conversation().next()
+            && self.begun.as_ref() == Some(&call.id)
+            && !self.desk.is_repeatable(call)
+        {
+            let result = cut_off(call);
+            self.kept.push(Turn::Result(result))?;
+        }
+        self.begun = None;
+        Ok(())
+    }
+
     /// Ends this life in order: what was in hand goes back, untried.
     fn end(&mut self, ending: Ending) -> Result<Step, StoreError> {
         self.give_task_back(None)?;
+        self.tell_of_cut_off()?;
         if self.inbox.life().taken.is_some() {
             self.inbox.record(|life| life.taken = None)?;
         }
@@ -312,6 +331,14 @@ impl AutonomousAgent {
         self.office.statuses.set(&self.name, Activity::Stopped, about);
         Ok(Step::Ended(ending))
     }
+}
+
+/// The call that the life before has left without a result and may have begun. After an end in order
+/// only one that can simply be made again is left so.
+fn begun_before(before: &Life, kept: &Kept, desk: &Desk) -> Option<CallId> {
+    let Next::RunTool(call) = kept.conversation().next() else { return None };
+    let may_have_run = before.taken.is_some() || desk.is_repeatable(call);
+    may_have_run.then(|| call.id.clone())
 }
 
 /// What a teammate does at every wake-up, wherever it waits: it reads its mail, and a SHUTDOWN in it

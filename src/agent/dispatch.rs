@@ -12,20 +12,25 @@ use crate::{
     guard::{Verdict, decide, pattern_of},
     model::{AgentName, Asked, MessageId, Protocol, RunId, ToolCall, ToolResult},
     store::{Activity, StoreError},
-    tools::{Caller, Outcome, Prepared, ToolError},
+    tools::{Attempt, Caller, Outcome, Prepared, ToolError},
 };
 
 /// What became of a call: its result, or what ended it.
 type Called = Result<ToolResult, Interrupted>;
 
 /// Runs a call of the model.
-pub fn dispatch(run: &mut Run<'_>, call: &ToolCall) -> Result<Called, StoreError> {
+pub fn dispatch(
+    run: &mut Run<'_>,
+    call: &ToolCall,
+    attempt: Attempt,
+) -> Result<Called, StoreError> {
     let started = run.scope.clock.now();
     let caller = Caller {
         agent: run.name.clone(),
         mark: Mark { folder: run.office.folder().clone(), run: RunId::of(run.name).to_string() },
         call: run.call_id(call),
         hops: run.work.envelope.hops,
+        attempt,
     };
     let found = run.desk.tools.find(&call.tool);
     let prepared = found.and_then(|tool| tool.prepare(&run.desk.kit, &caller, &call.input));

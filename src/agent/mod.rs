@@ -14,6 +14,9 @@ mod shutdown;
 mod task;
 mod worker;
 
+#[cfg(test)]
+mod tests;
+
 pub use autonomous::{AutonomousAgent, Ending, Step};
 pub use office::{Desk, Office, OfficeError, check_scripts};
 pub use run::Run;

@@ -15,10 +15,10 @@ use super::asks::Asks;
 use crate::{
     base::FileError,
     guard::Rights,
-    model::{AgentName, Claims, Place, Placed, Task, Team, TeamFault, Teammate},
+    model::{AgentName, Claims, Desired, Place, Placed, Task, Team, TeamFault, Teammate, ToolCall},
     provider::{Clerk, Provider},
-    store::{DeadLetters, MessageBus, Statuses, Store, StoreError, TaskBoard},
-    tools::{Kit, Post, ToolSet, Workspace, set},
+    store::{DeadLetters, Inbox, MessageBus, Rebirth, Statuses, Store, StoreError, TaskBoard},
+    tools::{Kit, Post, Tool, ToolSet, Workspace, set},
 };
 
 /// Variables of the daemon's environment that commands of the team get, too: what a toolchain needs
@@ -210,6 +210,19 @@ impl Office {
         found.unwrap_or_default()
     }
 
+    /// Whether a SHUTDOWN lies unread that a teammate without a thread has to obey.
+    pub fn is_told_to_stop(&self, name: &AgentName) -> Result<bool, StoreError> {
+        let log = self.store.lives().open(name)?;
+        let is_behind = log.life().cursor < self.bus.end_of(name)?;
+        if log.life().desired == Desired::Stopped || !is_behind {
+            return Ok(false);
+        }
+        let (team, dead) = (Arc::clone(&self.team), self.dead.clone());
+        let inbox = Inbox::open(&self.store, &self.bus, team, dead, name, Rebirth::Process)?;
+        inbox.pull()?;
+        Ok(!inbox.all_shutdowns().is_empty())
+    }
+
     /// The mailbox folder, which marks the processes of this team.
     pub fn folder(&self) -> &PathBuf {
         &self.folder
@@ -217,6 +230,11 @@ impl Office {
 }
 
 impl Desk {
+    /// Whether a call that was cut off may simply be made again.
+    pub fn is_repeatable(&self, call: &ToolCall) -> bool {
+        self.tools.find(&call.tool).is_ok_and(Tool::is_repeatable)
+    }
+
     fn new(
         team: &Team,
         name: &AgentName,

@@ -8,7 +8,7 @@ use crate::{
     guard::Rights,
     model::{AgentName, CallId, Mail, Message, Rule, Ruling, ToolCall, ToolResult, Turn},
     store::{Activity, Inbox, Kept, StoreError, Trace},
-    tools::Tool,
+    tools::Attempt,
 };
 
 /// How long to wait before something is tried again that failed for want of space or rights.
@@ -34,8 +34,8 @@ pub struct Run<'a> {
     pub trace: &'a mut Trace,
     /// What becomes of requests that come meanwhile.
     pub meanwhile: Meanwhile,
-    /// Whether the first call without a result may have run before: the life before was cut off.
-    pub cut_off: bool,
+    /// The call that may have run without its result being kept.
+    pub begun: &'a mut Option<CallId>,
 }
 
 /// What becomes of requests that come while a run is under way.
@@ -91,14 +91,17 @@ impl Run<'_> {
     /// Runs a call and keeps its result. A call that is cut off by the end of its teammate has a
     /// result only where it can't simply be made again.
     pub fn call_tool(&mut self, call: &ToolCall) -> Result<(), StoreError> {
-        let found = self.desk.tools.find(&call.tool);
-        let is_repeatable = found.is_ok_and(Tool::is_repeatable);
-        let was_cut_off = std::mem::take(&mut self.cut_off);
-        let result = if was_cut_off && !is_repeatable {
-            let why = "unknown: the daemon stopped during this call; inspect before repeating it";
-            failed(call, why.to_owned())
+        let is_repeatable = self.desk.is_repeatable(call);
+        let attempt = if self.begun.as_ref() == Some(&call.id) {
+            Attempt::Again
         } else {
-            match dispatch(self, call)? {
+            *self.begun = Some(call.id.clone());
+            Attempt::First
+        };
+        let result = if attempt == Attempt::Again && !is_repeatable {
+            cut_off(call)
+        } else {
+            match dispatch(self, call, attempt)? {
                 Ok(result) => result,
                 Err(Interrupted::Stopping) if is_repeatable => return Ok(()),
                 Err(Interrupted::Stopping) => failed(
@@ -112,7 +115,9 @@ impl Run<'_> {
                 Err(Interrupted::Late) => failed(call, "timed out".to_owned()),
             }
         };
-        self.keep(Turn::Result(result))
+        self.keep(Turn::Result(result))?;
+        *self.begun = None;
+        Ok(())
     }
 
     /// Takes mail that belongs to the work, or is context, into the conversation.
@@ -162,6 +167,12 @@ pub fn as_mail(message: &Message) -> Mail {
         text: said.content.clone(),
         hops: said.hops,
     }
+}
+
+/// The result of a call with effects that has run and whose own result is not known.
+pub fn cut_off(call: &ToolCall) -> ToolResult {
+    let why = "unknown: the daemon stopped during this call; inspect before repeating it";
+    failed(call, why.to_owned())
 }
 
 fn failed(call: &ToolCall, text: String) -> ToolResult {

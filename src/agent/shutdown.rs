@@ -26,6 +26,7 @@ impl AutonomousAgent {
     /// record holds the stop and the cursor.
     pub(super) fn obey(&mut self, orders: &[Message]) -> Result<(), StoreError> {
         let Some(first) = orders.first() else { return Ok(()) };
+        self.tell_of_cut_off()?;
         let tries = self.inbox.take(first)?;
         let left = self.left_behind(orders);
         self.office.statuses.update(&self.name, |status| status.is_ending = true);
@@ -55,11 +56,20 @@ impl AutonomousAgent {
     }
 
     fn respond_once(&self, reply: &Envelope, tries: Tries) -> Result<(), StoreError> {
+        if tries == Tries::default() {
+            self.office.bus.reply(reply)?;
+            return Ok(());
+        }
+        self.send_once(reply)
+    }
+
+    /// Sends what an earlier try may have sent. There is no record of where to look from, so it looks
+    /// through the whole mailbox.
+    pub(super) fn send_once(&self, letter: &Envelope) -> Result<(), StoreError> {
         let bus = &self.office.bus;
-        // There is no record of where to look from, so a repetition looks through all of it.
-        let start = bus.start_of(&reply.to)?;
-        if tries == Tries::default() || !bus.has(&reply.to, &self.name, &reply.id, start)? {
-            bus.reply(reply)?;
+        let start = bus.start_of(&letter.to)?;
+        if !bus.has(&letter.to, &self.name, &letter.id, start)? {
+            bus.reply(letter)?;
         }
         Ok(())
     }

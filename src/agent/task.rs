@@ -95,6 +95,8 @@ impl AutonomousAgent {
         }
         let about = format!("on task {}", headline(&said.content, 60));
         self.office.statuses.set(&self.name, Activity::Working, about);
+        // A task that was cut off is begun anew under another attempt.
+        let mut begun = None;
         let mut run = Run {
             office: &self.office,
             name: &self.name,
@@ -105,7 +107,7 @@ impl AutonomousAgent {
             kept,
             trace: &mut self.trace,
             meanwhile: Meanwhile::Pause,
-            cut_off: false,
+            begun: &mut begun,
         };
         ModelLoop.handle(&mut run)
     }

@@ -33,10 +33,7 @@ pub fn stop(context: &Context, args: &Stop, printer: &mut Printer) -> Result<Cod
         return Ok(Code::Ok);
     }
     if let Some(why) = why_nobody_obeys(&client, &name)? {
-        return Err(Failure::failed(format!(
-            "{name} does not run, so nothing was sent: {why}; `postroom start {name}` starts it when \
-             that is mended"
-        )));
+        return Err(Failure::failed(format!("{name} does not run, so it can't be stopped: {why}")));
     }
     let request = client.request(name, "");
     let order = Envelope { protocol: Some(Protocol::Shutdown), drain: args.drain, ..request };

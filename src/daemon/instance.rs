@@ -7,7 +7,7 @@ use crate::{
     agent::{Office, OfficeError},
     base::{Clock, FileError, Folder, Moment, left_overs::Mark, lock::FolderLock},
     model::{AgentName, Desired, MessageId, TeamFault},
-    store::{Store, StoreError, TeamFile, TeamStatus},
+    store::{Activity, Store, StoreError, TeamFile, TeamStatus},
 };
 
 const CLEAN: &str = "clean";
@@ -98,12 +98,14 @@ impl Instance {
         for name in names {
             match self.record_birth(&store, &name, is_clean) {
                 Ok(Desired::Running) => self.start.push(name),
-                Ok(Desired::Stopped) => self.notes.push(format!(
-                    "{name} stays stopped, as it was; `postroom start {name}` starts it"
-                )),
+                Ok(Desired::Stopped) => {
+                    self.office.statuses.set(&name, Activity::Stopped, "since an earlier life");
+                    self.notes.push(format!(
+                        "{name} stays stopped, as it was; `postroom start {name}` starts it"
+                    ));
+                }
                 // One damaged life must not keep the others from running.
                 Err(why) => {
-                    use crate::store::Activity;
                     self.office.statuses.set(&name, Activity::Failed, why.to_string());
                     self.notes.push(format!("{name} does not run: {why}"));
                 }

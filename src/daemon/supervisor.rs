@@ -1,6 +1,11 @@
 //! Keeps the teammates alive: one closed enum of events, one deadline.
 
-use std::{collections::BTreeMap, process, sync::mpsc::Receiver, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    process,
+    sync::mpsc::Receiver,
+    time::Duration,
+};
 
 use super::{
     Death, Instance, Restart,
@@ -63,6 +68,8 @@ pub struct Supervisor {
 }
 
 struct Ending {
+    /// Who was started once more to obey a SHUTDOWN that came behind its end.
+    called_back: BTreeSet<AgentName>,
     /// When patience ends; never in a drain.
     until: Option<Moment>,
     orders: Vec<Message>,
@@ -378,7 +385,11 @@ impl Supervisor {
             DownHow::Gracefully => Some(grace_end.after(LAST_PATIENCE)),
             DownHow::Force => Some(self.clock.now().after(LAST_PATIENCE)),
         };
-        let ending = self.ending.get_or_insert(Ending { until, orders: Vec::new() });
+        let ending = self.ending.get_or_insert(Ending {
+            called_back: BTreeSet::new(),
+            until,
+            orders: Vec::new(),
+        });
         ending.until = earliest([ending.until, until]);
         ending.orders.extend(order);
         self.hosted.values_mut().filter(|it| !it.is_running()).for_each(Hosted::forgive);
@@ -389,11 +400,31 @@ impl Supervisor {
         if self.ending.is_none() || self.hosted.values().any(Hosted::is_running) {
             return Ok(None);
         }
+        if self.call_back() {
+            return Ok(None);
+        }
         // It is a cache: without it the next start only takes longer.
         drop(self.instance.office.board.save_snapshot());
         self.instance.mark_clean()?;
         self.say_goodbye()?;
         Ok(Some(How::Clean))
+    }
+
+    /// Starts those once more for whom a SHUTDOWN came while others were still ending: after a clean
+    /// end it would be stale. They obey it and end. Whether there is anybody.
+    fn call_back(&mut self) -> bool {
+        let names: Vec<AgentName> = self.hosted.keys().cloned().collect();
+        let mut is_anybody = false;
+        for name in names {
+            let Some(ending) = &mut self.ending else { break };
+            // What can't be read can't be obeyed either.
+            let is_told = self.instance.office.is_told_to_stop(&name).unwrap_or_default();
+            if is_told && ending.called_back.insert(name.clone()) {
+                is_anybody = true;
+                self.start(&name);
+            }
+        }
+        is_anybody
     }
 
     /// Ends without waiting for threads; their processes are ended, their work goes back by itself

@@ -20,7 +20,8 @@ pub struct Board {
     /// The order in which tasks were added.
     places: BTreeMap<TaskId, u64>,
     creates: u64,
-    events: BTreeSet<MessageId>,
+    /// The event ids of all lines so far, with the task that each is about.
+    events: BTreeMap<MessageId, Option<TaskId>>,
     /// How many dependencies of a task are not done.
     #[serde(skip)]
     open: BTreeMap<TaskId, usize>,
@@ -47,11 +48,24 @@ pub enum Change {
     Released(TaskId),
 }
 
+impl Change {
+    /// Which task it is about.
+    pub fn task(&self) -> &TaskId {
+        match self {
+            Self::Created(id)
+            | Self::Claimed(id)
+            | Self::Renewed(id)
+            | Self::Ended(id)
+            | Self::Released(id) => id,
+        }
+    }
+}
+
 /// Why a line has changed nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Void {
-    /// Its event id was used before.
-    Repeated,
+    /// Its event id was used before, on a line about this task.
+    Repeated(Option<TaskId>),
     /// There is no such task.
     Unknown(TaskId),
     /// There is one with that id.
@@ -75,7 +89,7 @@ pub enum Void {
 impl std::fmt::Display for Void {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Repeated => write!(out, "the same line was there before"),
+            Self::Repeated(_) => write!(out, "the same line was there before"),
             Self::Unknown(id) => write!(out, "there is no task {id}"),
             Self::Exists(id) => write!(out, "there is a task {id} already"),
             Self::UnknownDependency(id) => {
@@ -112,15 +126,18 @@ impl Board {
             TaskEvent::Create(create) => &create.event,
             TaskEvent::Update(update) => &update.event,
         };
-        if let Some(id) = id
-            && !self.events.insert(id.clone())
-        {
-            return Err(Void::Repeated);
+        if let Some(known) = id.as_ref().and_then(|id| self.events.get(id)) {
+            return Err(Void::Repeated(known.clone()));
         }
-        match event {
+        let result = match event {
             TaskEvent::Create(it) => self.create(it),
             TaskEvent::Update(it) => self.update(it),
+        };
+        if let Some(id) = id {
+            let about = result.as_ref().ok().map(|change| change.task().clone());
+            self.events.insert(id.clone(), about);
         }
+        result
     }
 
     /// The task with this id.

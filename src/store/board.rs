@@ -383,12 +383,7 @@ impl State {
             Ok(change) => change,
             Err(void) => return Some(Err(void)),
         };
-        let (Change::Created(id)
-        | Change::Claimed(id)
-        | Change::Renewed(id)
-        | Change::Ended(id)
-        | Change::Released(id)) = &change;
-        let task = self.board.get(id)?.clone();
+        let task = self.board.get(change.task())?.clone();
         if let Some(news) = &mut self.news {
             news.push(BoardNews { change: change.clone(), task: task.clone(), after: line.after });
         }

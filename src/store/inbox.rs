@@ -144,6 +144,13 @@ impl Inbox {
         state.unread().filter(urgent).cloned().collect()
     }
 
+    /// All SHUTDOWNs that are to be obeyed, also those that wait for their turn.
+    pub fn all_shutdowns(&self) -> Vec<Message> {
+        let state = self.0.lock();
+        let obeyed = |it: &&Message| state.judge(it) == Some(Obedience::Obey);
+        state.unread().filter(obeyed).cloned().collect()
+    }
+
     /// What becomes of a SHUTDOWN; `None` for every other message.
     pub fn judge(&self, message: &Message) -> Option<Obedience> {
         self.0.lock().judge(message)

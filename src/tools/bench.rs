@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Caller, Kit, Outcome, Prepared, Tool, ToolError, Workspace};
+use super::{Attempt, Caller, Kit, Outcome, Prepared, Tool, ToolError, Workspace};
 use crate::{
     base::{Clock, Folder, Scope, left_overs::Mark},
     model::{AgentName, CallId},
@@ -63,7 +63,7 @@ impl Bench {
         let run = self.temp.path().to_string_lossy().into_owned();
         let mark = Mark { folder: self.kit.outputs.path().to_path_buf(), run };
         let agent = AgentName::new("scout").unwrap();
-        Caller { agent, mark, call: CallId::new("c:1").unwrap(), hops: 0 }
+        Caller { agent, mark, call: CallId::new("c:1").unwrap(), hops: 0, attempt: Attempt::First }
     }
 
     pub fn prepare(&self, tool: &dyn Tool, input: Value) -> Result<Prepared, String> {

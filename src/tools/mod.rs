@@ -42,7 +42,7 @@ use crate::{
     model::{AgentName, CallId, MessageId, ToolSpec},
 };
 
-pub use post::Post;
+pub use post::{Letter, Post};
 pub use set::ToolSet;
 pub use workspace::Workspace;
 
@@ -73,6 +73,17 @@ pub struct Caller {
     pub call: CallId,
     /// How many messages of agents led to the call.
     pub hops: u8,
+    /// Whether it may have run before.
+    pub attempt: Attempt,
+}
+
+/// Whether a call may have run before: then its traces may be there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attempt {
+    /// It has never been begun.
+    First,
+    /// It was begun, and ended without a result that was kept.
+    Again,
 }
 
 /// Something an agent can do.

@@ -8,11 +8,11 @@ use std::{
 
 use parking_lot::Mutex;
 
-use super::{Caller, ToolError};
+use super::{Attempt, Caller, ToolError};
 use crate::{
     base::{Clock, Moment, Scope},
     model::{AgentName, Envelope, Kind, MOST_HOPS, MessageId, Team},
-    store::{MessageBus, SendError, Statuses, Store},
+    store::{MessageBus, SendError, Statuses, Store, StoreError},
 };
 
 /// The way to the other teammates.
@@ -23,6 +23,13 @@ pub struct Post {
     statuses: Statuses,
     clock: Clock,
     sent: Arc<Mutex<BTreeMap<AgentName, VecDeque<Moment>>>>,
+}
+
+/// A message of an agent that is to be sent once, however often its call runs.
+pub struct Letter {
+    /// What is sent.
+    pub envelope: Envelope,
+    attempt: Attempt,
 }
 
 /// The span over which an agent's mail is counted.
@@ -64,7 +71,7 @@ impl Post {
         to: &AgentName,
         kind: Kind,
         content: String,
-    ) -> Result<Envelope, String> {
+    ) -> Result<Letter, String> {
         if caller.hops >= MOST_HOPS {
             return Err(format!(
                 "refused: {MOST_HOPS} messages of agents have led to this one, and the chain ends \
@@ -73,17 +80,32 @@ impl Post {
         }
         let id = MessageId::derived(&["sent", caller.call.as_str(), to.as_str()]);
         let from = caller.agent.clone();
-        Ok(Envelope { hops: caller.hops + 1, ..Envelope::new(id, from, to.clone(), kind, content) })
+        let envelope = Envelope::new(id, from, to.clone(), kind, content);
+        let envelope = Envelope { hops: caller.hops + 1, ..envelope };
+        Ok(Letter { envelope, attempt: caller.attempt })
     }
 
     /// Sends a letter, after a wait where the caller has sent too much within a minute.
-    pub fn send(&self, scope: &Scope, letter: Envelope) -> Result<MessageId, ToolError> {
-        self.wait_for_turn(scope, &letter.from)?;
-        let id = letter.id.clone();
-        match self.bus.send(letter) {
-            Ok(_) => Ok(id),
-            Err(why @ (SendError::Unknown { .. } | SendError::Store(_))) => {
-                Err(ToolError::Failed(format!("not sent: {why}")))
+    pub fn send(&self, scope: &Scope, letter: Letter) -> Result<MessageId, ToolError> {
+        let id = letter.envelope.id.clone();
+        let not_sent = |why: SendError| ToolError::Failed(format!("not sent: {why}"));
+        if self.is_out(&letter).map_err(|why| not_sent(why.into()))? {
+            return Ok(id);
+        }
+        self.wait_for_turn(scope, &letter.envelope.from)?;
+        self.bus.send(letter.envelope).map_err(not_sent)?;
+        Ok(id)
+    }
+
+    /// Whether a call that was cut off had sent the letter already. There is no record of where to
+    /// look from, so it looks through the whole mailbox.
+    fn is_out(&self, letter: &Letter) -> Result<bool, StoreError> {
+        let said = &letter.envelope;
+        match letter.attempt {
+            Attempt::First => Ok(false),
+            Attempt::Again => {
+                let start = self.bus.start_of(&said.to)?;
+                self.bus.has(&said.to, &said.from, &said.id, start)
             }
         }
     }

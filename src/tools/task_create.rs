@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     base::text::headline,
-    model::{AgentName, MessageId, TaskId, ToolSpec},
+    model::{AgentName, MessageId, TaskId, ToolSpec, Void},
     store::{BoardLine, TaskBoard},
 };
 
@@ -73,6 +73,10 @@ impl Tool for TaskCreate {
             preview,
             run: Box::new(move |_| match board.record(line) {
                 Ok(Ok((_, task))) => Ok(Outcome::Text(format!("added as task {}", task.id))),
+                // The call was made before and cut off: the task is there.
+                Ok(Err(Void::Repeated(Some(id)))) => {
+                    Ok(Outcome::Text(format!("added as task {id}")))
+                }
                 Ok(Err(void)) => Err(ToolError::Failed(format!("not added: {void}"))),
                 Err(why) => Err(ToolError::Failed(why.to_string())),
             }),

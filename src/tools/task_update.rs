@@ -9,7 +9,7 @@ use super::{
     input::{arguments, schema},
 };
 use crate::{
-    model::{MessageId, StateWord, TaskId, ToolSpec, state_word},
+    model::{MessageId, StateWord, TaskId, ToolSpec, Void, state_word},
     store::{BoardLine, TaskBoard},
 };
 
@@ -79,6 +79,9 @@ impl Tool for TaskUpdate {
                     task.state.as_str(),
                     task.attempt
                 ))),
+                Ok(Err(Void::Repeated(Some(id)))) => {
+                    Ok(Outcome::Text(format!("task {id} was changed so before")))
+                }
                 Ok(Err(void)) => Err(ToolError::Failed(format!("nothing is changed: {void}"))),
                 Err(why) => Err(ToolError::Failed(why.to_string())),
             }),

@@ -5,12 +5,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Caller, Kit, Outcome, Post, Prepared, Tool,
+    Caller, Kit, Letter, Outcome, Post, Prepared, Tool,
     input::{arguments, schema},
 };
 use crate::{
     base::text::{headline, listed},
-    model::{Envelope, Kind, ToolSpec},
+    model::{Kind, ToolSpec},
 };
 
 /// Tells everybody.
@@ -41,14 +41,14 @@ impl Tool for TeamBroadcast {
         let Arguments { content } = arguments(input)?;
         let post = self.0.clone();
         let others = post.team().teammates.keys().filter(|name| **name != caller.agent);
-        let letters: Result<Vec<Envelope>, String> =
+        let letters: Result<Vec<Letter>, String> =
             others.map(|to| post.letter(caller, to, Kind::Broadcast, content.clone())).collect();
         let (letters, preview) = (letters?, format!("to all: {}", headline(&content, 200)));
         Ok(Prepared {
             accesses: Vec::new(),
             preview,
             run: Box::new(move |scope| {
-                let names = listed(letters.iter().map(|letter| letter.to.clone()));
+                let names = listed(letters.iter().map(|letter| letter.envelope.to.clone()));
                 for letter in letters {
                     post.send(scope, letter)?;
                 }

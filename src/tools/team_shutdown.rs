@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     guard::Access,
-    model::{Envelope, Kind, Protocol, ToolSpec},
+    model::{Kind, Protocol, ToolSpec},
 };
 
 /// Stops a teammate.
@@ -52,11 +52,9 @@ impl Tool for TeamShutdown {
             return Err(format!("{name} is no teammate and has no life to end"));
         }
         let letter = self.0.letter(caller, &name, Kind::Request, reason.unwrap_or_default())?;
-        let order = Envelope {
-            protocol: Some(Protocol::Shutdown),
-            drain: drain.unwrap_or_default(),
-            ..letter
-        };
+        let mut order = letter;
+        order.envelope.protocol = Some(Protocol::Shutdown);
+        order.envelope.drain = drain.unwrap_or_default();
         let post = self.0.clone();
         Ok(Prepared {
             accesses: vec![Access::Team(name.to_string())],

@@ -10,10 +10,15 @@
 
 mod cli;
 mod hosting;
+mod crash;
+mod kills;
+mod life;
 mod mail;
 mod readme;
 mod names;
 mod objects;
 mod team;
+mod task_crash;
 mod tidy;
 mod volume;
+mod verbs;

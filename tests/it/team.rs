@@ -12,6 +12,7 @@ use std::{
 use postroom::{
     base::{Clock, Folder, Scope, left_overs::Mark},
     journal::{FileJournals, Journals},
+    model::{AgentName, RunId},
 };
 use serde_json::Value;
 use tempfile::TempDir;
@@ -110,16 +111,23 @@ impl Team {
 
     /// Starts `up` with a team of several, and returns when it says that it is up.
     pub fn up_team(&self, team: &str) -> Daemon {
-        self.try_to_start(&["up", team]).unwrap_or_else(|err| panic!("it did not come up: {err}"))
+        self.try_to_start(&["up", team], &[])
+            .unwrap_or_else(|err| panic!("it did not come up: {err}"))
     }
 
     /// Starts `up`; what it has printed where it ends before it is up.
     pub fn try_up(&self) -> Result<Daemon, String> {
-        self.try_to_start(&["up"])
+        self.try_to_start(&["up"], &[])
     }
 
-    fn try_to_start(&self, args: &[&str]) -> Result<Daemon, String> {
+    /// Starts `up` with these variables, which no other command gets.
+    pub fn try_up_with(&self, env: &[(&str, &str)]) -> Result<Daemon, String> {
+        self.try_to_start(&["up"], env)
+    }
+
+    fn try_to_start(&self, args: &[&str], env: &[(&str, &str)]) -> Result<Daemon, String> {
         let mut command = self.command(args);
+        command.envs(env.iter().copied());
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut printed = BufReader::new(child.stderr.take().unwrap());
         let mut all = String::new();
@@ -182,6 +190,19 @@ impl Team {
         }
     }
 
+    /// The responses in the user's mailbox to all but orders to the daemon.
+    pub fn answers(&self) -> Vec<Value> {
+        self.responses().into_iter().filter(|line| line["from_agent"] != "daemon").collect()
+    }
+
+    /// Waits for the response to the request `id` in the user's mailbox.
+    #[track_caller]
+    pub fn until_answer_to(&self, id: &str) -> Value {
+        self.until(&format!("the answer to {id}"), |team| {
+            team.responses().into_iter().find(|line| line["in_reply_to"] == id)
+        })
+    }
+
     /// Waits until the user has `count` responses, and gives them.
     #[track_caller]
     pub fn until_answered(&self, count: usize) -> Vec<Value> {
@@ -205,6 +226,26 @@ impl Team {
         let text = fs::read_to_string(self.at(&format!(".mailbox/state/agents/{name}.jsonl")));
         let last = text.unwrap_or_default().lines().last().map(str::to_owned);
         last.and_then(|line| serde_json::from_str(&line).ok()).unwrap_or_default()
+    }
+
+    /// The file of a teammate's conversation.
+    pub fn conversation_file(&self, name: &str) -> PathBuf {
+        let run = RunId::of(&AgentName::new(name).unwrap());
+        self.at(&format!(".mailbox/state/conversations/{run}.jsonl"))
+    }
+
+    /// The turns of a teammate's conversation.
+    pub fn conversation(&self, name: &str) -> Vec<Value> {
+        let text = fs::read_to_string(self.conversation_file(name)).unwrap_or_default();
+        let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.map(|line| line["turn"].clone()).collect()
+    }
+
+    /// Whether all mail of a teammate is dealt with: its cursor is at the end of its mailbox.
+    pub fn is_settled(&self, name: &str) -> bool {
+        let life = self.life(name);
+        let length = fs::metadata(self.mailbox(name)).map_or(0, |file| file.len());
+        life["taken"].is_null() && life["cursor"][1].as_u64().unwrap_or_default() == length
     }
 
     /// How many processes of the team's commands are alive.
@@ -248,8 +289,23 @@ impl Daemon {
     }
 
     /// Waits for its end and gives the exit code; -1 where a signal ended it.
+    #[track_caller]
     pub fn wait(&mut self) -> i32 {
-        self.child.wait().unwrap().code().unwrap_or(-1)
+        let scope = Scope::plain(Clock::real());
+        let deadline = scope.clock.now().after(DEADLINE);
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code().unwrap_or(-1);
+            }
+            let now = scope.clock.now();
+            assert!(now < deadline, "the daemon does not end");
+            let _ = scope.wait::<()>(Some(now.after(Duration::from_millis(10))), || None);
+        }
+    }
+
+    /// Whether it has ended by now.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
     }
 
     /// Its process id.
