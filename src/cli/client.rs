@@ -32,6 +32,21 @@ pub struct Client<'a> {
     _watch: Watch,
 }
 
+/// A request that was sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Its id.
+    pub id: MessageId,
+    /// Who answers it: a response of anybody else is none.
+    pub of: AgentName,
+}
+
+impl From<&Envelope> for Asked {
+    fn from(said: &Envelope) -> Self {
+        Self { id: said.id.clone(), of: said.to.clone() }
+    }
+}
+
 /// Responses by the request that they answer.
 pub type Answers = BTreeMap<MessageId, Message>;
 
@@ -90,11 +105,11 @@ impl<'a> Client<'a> {
         Envelope::new(MessageId::random(), self.me.clone(), to, Kind::Request, content)
     }
 
-    /// Waits for the responses to all of `ids`, which lie behind `after` in the own mailbox. `seen`
-    /// gets each as it comes. Ends early when there is no daemon left to answer.
+    /// Waits for the responses to all that was `asked`, which lie behind `after` in the own mailbox.
+    /// `seen` gets each as it comes. Ends early when there is no daemon left to answer.
     pub fn await_answers(
         &self,
-        ids: &[MessageId],
+        asked: &[Asked],
         after: Position,
         timeout: Option<Duration>,
         mut seen: impl FnMut(&Message),
@@ -105,18 +120,18 @@ impl<'a> Client<'a> {
         let mut answers = Answers::new();
         loop {
             let is_up = self.context.is_up();
-            collect(&mut reader, ids, &mut answers, &mut seen)?;
-            if ids.iter().all(|id| answers.contains_key(id)) {
+            self.collect(&mut reader, asked, &mut answers, &mut seen)?;
+            if asked.iter().all(|it| answers.contains_key(&it.id)) {
                 return Ok(answers);
             }
             if !is_up {
-                let missing = missing(ids, &answers);
+                let missing = missing(asked, &answers);
                 return Err(Failure::no_daemon(format!(
                     "no daemon is here to answer {missing}; the mail is kept, and \
                      `postroom up` has it answered"
                 )));
             }
-            self.pause(until, &mut reader, || missing(ids, &answers))?;
+            self.pause(until, &mut reader, || missing(asked, &answers))?;
         }
     }
 
@@ -194,6 +209,33 @@ impl<'a> Client<'a> {
         }
     }
 
+    /// Takes the responses that have come: each from whoever was asked, a teammate's with its seal.
+    fn collect(
+        &self,
+        reader: &mut MailReader,
+        asked: &[Asked],
+        answers: &mut Answers,
+        seen: &mut impl FnMut(&Message),
+    ) -> Result<(), Failure> {
+        for message in read_on(reader)? {
+            let said = &message.envelope;
+            let is_hosted = said.from == AgentName::daemon()
+                || self.team.as_ref().is_some_and(|it| it.team.teammates.contains_key(&said.from));
+            let answers_it = |it: &&Asked| {
+                said.kind == Kind::Response
+                    && said.in_reply_to.as_ref() == Some(&it.id)
+                    && said.from == it.of
+                    && (message.sealed || !is_hosted)
+            };
+            let Some(found) = asked.iter().find(answers_it) else { continue };
+            if !answers.contains_key(&found.id) {
+                seen(&message);
+                answers.insert(found.id.clone(), message);
+            }
+        }
+        Ok(())
+    }
+
     fn subscribe(&self) -> Result<Subscription, Failure> {
         let mailbox = self.bus.mailbox_of(&self.me);
         let reader = self.bus.reader(&mailbox, Position::ZERO)?;
@@ -210,25 +252,9 @@ fn open_tasks(board: &Board, ids: &[TaskId]) -> Vec<TaskId> {
     ids.iter().filter(is_open).cloned().collect()
 }
 
-fn missing(ids: &[MessageId], answers: &Answers) -> String {
-    crate::base::text::listed(ids.iter().filter(|id| !answers.contains_key(id)))
-}
-
-fn collect(
-    reader: &mut MailReader,
-    ids: &[MessageId],
-    answers: &mut Answers,
-    seen: &mut impl FnMut(&Message),
-) -> Result<(), Failure> {
-    for message in read_on(reader)? {
-        let said = &message.envelope;
-        let Some(request) = &said.in_reply_to else { continue };
-        if said.kind == Kind::Response && ids.contains(request) && !answers.contains_key(request) {
-            seen(&message);
-            answers.insert(request.clone(), message);
-        }
-    }
-    Ok(())
+fn missing(asked: &[Asked], answers: &Answers) -> String {
+    let ids = asked.iter().map(|it| &it.id);
+    crate::base::text::listed(ids.filter(|id| !answers.contains_key(id)))
 }
 
 /// About how many bytes a line has; for guessing how far to look back.

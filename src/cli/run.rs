@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use super::{
     args::Run,
     attach::{Desk, is_attended},
-    client::{Answers, Client},
+    client::{Answers, Asked, Client},
     context::Context,
     failure::{Code, Failure},
     host::Host,
@@ -135,13 +135,14 @@ fn do_it(
     let tasks = add_tasks(client, &work.tasks)?;
     let requests: Vec<_> =
         errands.iter().map(|it| client.request(it.to.clone(), it.content.clone())).collect();
-    let ids: Vec<MessageId> = requests.iter().map(|request| request.id.clone()).collect();
+    let asked: Vec<Asked> = requests.iter().map(Asked::from).collect();
+    let ids: Vec<MessageId> = asked.iter().map(|it| it.id.clone()).collect();
     let place = client.bus.end_of(&AgentName::user())?;
     for request in requests {
         client.send(request)?;
     }
     let timeout = args.timeout.map(Duration::from_secs);
-    let answers = client.await_answers(&ids, place, timeout, |_| {})?;
+    let answers = client.await_answers(&asked, place, timeout, |_| {})?;
     client.await_tasks(&tasks, timeout)?;
     print(client, args, &ids, &answers, printer);
     let tasks_are_done = report_tasks(client, &tasks, printer)?;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     args::Send,
-    client::Client,
+    client::{Asked, Client},
     context::Context,
     failure::{Code, Failure},
     render::{MessageView, Printer, SCHEMA},
@@ -40,6 +40,7 @@ pub fn send(context: &Context, args: &Send, printer: &mut Printer) -> Result<Cod
         Some(_) => client.bus.start_of(client.me())?,
         None => client.bus.end_of(client.me())?,
     };
+    let asked = Asked::from(&envelope);
     client.bus.send(envelope)?;
     note_rest(context, &client, &to, printer)?;
     if !args.wait {
@@ -52,7 +53,7 @@ pub fn send(context: &Context, args: &Send, printer: &mut Printer) -> Result<Cod
         return Ok(Code::Ok);
     }
     let timeout = args.timeout.map(Duration::from_secs);
-    let answers = client.await_answers(std::slice::from_ref(&id), before, timeout, |_| {})?;
+    let answers = client.await_answers(std::slice::from_ref(&asked), before, timeout, |_| {})?;
     let mut code = Code::Ok;
     for answer in answers.values() {
         if args.json {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::{
-    client::Client,
+    client::{Asked, Client},
     context::Context,
     failure::{Code, Failure},
     render::Printer,
@@ -33,9 +33,9 @@ pub fn start(context: &Context, name: &str, printer: &mut Printer) -> Result<Cod
         });
     }
     let order = client.request(AgentName::daemon(), format!("start {name}"));
-    let id = order.id.clone();
+    let asked = Asked::from(&order);
     let place = client.send(order)?;
-    let answers = client.await_answers(&[id], place, Some(PATIENCE), |_| {})?;
+    let answers = client.await_answers(&[asked], place, Some(PATIENCE), |_| {})?;
     let mut code = Code::Ok;
     for answer in answers.values() {
         printer.note(&answer.envelope.content);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{
     args::Stop,
-    client::Client,
+    client::{Asked, Client},
     context::Context,
     failure::{Code, Failure},
     render::Printer,
@@ -37,11 +37,11 @@ pub fn stop(context: &Context, args: &Stop, printer: &mut Printer) -> Result<Cod
     }
     let request = client.request(name, "");
     let order = Envelope { protocol: Some(Protocol::Shutdown), drain: args.drain, ..request };
-    let id = order.id.clone();
+    let asked = Asked::from(&order);
     let place = client.send(order)?;
     let limits = client.team.as_ref().map(|file| file.team.limits).unwrap_or_default();
     let patience = if args.drain { None } else { Some(limits.grace + PATIENCE) };
-    let answers = client.await_answers(&[id], place, patience, |_| {})?;
+    let answers = client.await_answers(&[asked], place, patience, |_| {})?;
     let mut code = Code::Ok;
     for answer in answers.values() {
         printer.note(&format!("{}: {}", answer.envelope.from, answer.envelope.content));

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     args::Wait,
-    client::Client,
+    client::{Asked, Client},
     context::Context,
     failure::{Code, Failure},
     render::{MessageView, Printer},
@@ -14,7 +14,7 @@ use super::{
     task::TaskView,
 };
 use crate::{
-    model::{AgentName, Kind, MessageId, Status, TaskId, TaskState},
+    model::{AgentName, Kind, Status, TaskId, TaskState},
     store::TaskBoard,
 };
 
@@ -42,7 +42,7 @@ fn wait_for_answers(
     timeout: Option<Duration>,
     printer: &mut Printer,
 ) -> Result<Code, Failure> {
-    let mut by_sender: BTreeMap<AgentName, Vec<MessageId>> = BTreeMap::new();
+    let mut by_sender: BTreeMap<AgentName, Vec<Asked>> = BTreeMap::new();
     let store = context.store()?;
     let (bus, _) = context.bus(&store)?;
     for id in &args.ids {
@@ -51,13 +51,13 @@ fn wait_for_answers(
             return Err(Failure::usage(format!("{id} is no request, so nothing answers it")));
         }
         let mailbox = bus.mailbox_of(&message.envelope.from);
-        by_sender.entry(mailbox).or_default().push(message.envelope.id);
+        by_sender.entry(mailbox).or_default().push(Asked::from(&message.envelope));
     }
     let mut code = Code::Ok;
-    for (sender, ids) in by_sender {
+    for (sender, asked) in by_sender {
         let client = Client::new(context, sender.clone())?;
         let start = bus.start_of(&sender)?;
-        client.await_answers(&ids, start, timeout, |answer| {
+        client.await_answers(&asked, start, timeout, |answer| {
             if args.json {
                 printer.say_json(&MessageView::from(answer));
             } else {
