@@ -86,7 +86,7 @@ fn put(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
             run.name.clone(),
             question.approver.clone(),
             Kind::Request,
-            question.text.clone(),
+            for_approver(question),
         )
     };
     if run.inbox.has_asked(&question.id) {
@@ -100,6 +100,15 @@ fn put(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
     bus.reply(&own)?;
     bus.reply(&copy)?;
     Ok(())
+}
+
+/// A person is told what to type; a teammate knows.
+fn for_approver(question: &Question) -> String {
+    let (text, id) = (&question.text, &question.id);
+    if question.approver != AgentName::user() {
+        return text.clone();
+    }
+    format!("{text}\n\n`postroom approve {id}` says yes, `postroom reject {id} WHY` says no")
 }
 
 /// A line of the question's life in the own mailbox.

@@ -6,7 +6,9 @@ use super::{Desk, Office, dispatch::dispatch};
 use crate::{
     base::{Haste, Interrupted, Scope},
     guard::Rights,
-    model::{AgentName, CallId, Mail, Message, Rule, Ruling, ToolCall, ToolResult, Turn},
+    model::{
+        AgentName, CallId, Mail, Message, MessageId, Rule, Ruling, ToolCall, ToolResult, Turn,
+    },
     store::{Activity, Inbox, Kept, StoreError, Trace},
     tools::Attempt,
 };
@@ -115,9 +117,21 @@ impl Run<'_> {
                 Err(Interrupted::Late) => failed(call, "timed out".to_owned()),
             }
         };
+        let answer = result.answer.clone();
         self.keep(Turn::Result(result))?;
         *self.begun = None;
-        Ok(())
+        self.settle_answer(answer)
+    }
+
+    /// The work on a message consumes the answers it waited for when it ends. A task's run pauses for
+    /// mail before that, so what it has been answered is consumed at once.
+    fn settle_answer(&self, answer: Option<(AgentName, MessageId)>) -> Result<(), StoreError> {
+        match (answer, self.meanwhile) {
+            (Some(answer), Meanwhile::Pause) => {
+                self.inbox.settle(&self.inbox.unread_among(&[answer].into()))
+            }
+            (_, Meanwhile::Join) | (None, Meanwhile::Pause) => Ok(()),
+        }
     }
 
     /// Takes mail that belongs to the work, or is context, into the conversation.

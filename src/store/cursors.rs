@@ -30,10 +30,11 @@ impl Cursors {
         Ok(record.map(|record| record.cursor))
     }
 
-    /// Remembers how far the mailbox of `name` was read.
+    /// Remembers how far the mailbox of `name` was read. A power cut may take the last of it: then
+    /// some lines are dealt with twice, which whoever deals with them has to stand anyway.
     pub fn move_to(&self, name: &AgentName, cursor: Position) -> Result<(), StoreError> {
         let bytes = serde_json::to_vec(&Record { cursor })
             .unwrap_or_else(|_| crate::base::broken("a cursor has a JSON form"));
-        Ok(self.0.replace(&format!("{name}.json"), &bytes)?)
+        Ok(self.0.replace_loosely(&format!("{name}.json"), &bytes)?)
     }
 }
