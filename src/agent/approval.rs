@@ -12,7 +12,7 @@ use crate::{
         AgentName, Asked, Envelope, Kind, Message, MessageId, Pattern, Protocol, ProtocolEvent,
         ProtocolFsm, QuestionStep, Told, ToolCall,
     },
-    store::{Activity, StoreError},
+    store::{Activity, Standing, StoreError},
 };
 
 /// Something to be decided.
@@ -59,7 +59,16 @@ fn id(run: &Run<'_>, call: &ToolCall) -> MessageId {
 /// Asks, unless it stands there already, and waits for the end. A SHUTDOWN ends the wait; the question
 /// stays, and so does an answer.
 pub fn ask(run: &Run<'_>, question: &Question) -> Result<Result<Decided, Interrupted>, StoreError> {
-    put(run, question)?;
+    match run.inbox.question(&question.id) {
+        Some(Standing::Decided(line)) => return Ok(Ok(decided_before(run, &line))),
+        Some(Standing::Expired) => return Ok(Ok(Decided::unanswered(Asked::Expired))),
+        Some(Standing::Withdrawn) => return Ok(Ok(Decided::unanswered(Asked::Withdrawn))),
+        Some(Standing::Open) => send_copy_once(run, question)?,
+        None => {
+            run.office.bus.reply(&step(run, question, QuestionStep::Asked))?;
+            run.office.bus.reply(&copy(run, question))?;
+        }
+    }
     let about = format!("for {} to decide: {}", question.approver, headline(&question.text, 60));
     run.office.statuses.set(run.name, Activity::Waiting, about);
     run.office.statuses.update(run.name, |status| status.question = Some(question.id.clone()));
@@ -68,37 +77,68 @@ pub fn ask(run: &Run<'_>, question: &Question) -> Result<Result<Decided, Interru
     run.office.statuses.update(run.name, |status| status.question = None);
     run.office.statuses.set(run.name, Activity::Working, "after the decision".to_owned());
     match decided {
-        Ok(decided) => Ok(Ok(decided)),
+        Ok(decided) => {
+            note(run, question, &decided)?;
+            Ok(Ok(decided))
+        }
         Err(Interrupted::Late) => expire(run, question).map(Ok),
         Err(why) => Ok(Err(why)),
     }
 }
 
-/// The line in the own mailbox first, then the copy: killed in between, the copy is made at the next
-/// start.
-fn put(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
-    let bus = &run.office.bus;
-    let copy = Envelope {
+/// Writes the decision down before anything follows from it: a restart finds the same one, and knows
+/// that what was allowed may have begun.
+fn note(run: &Run<'_>, question: &Question, decided: &Decided) -> Result<(), StoreError> {
+    let (yes, text) = match &decided.asked {
+        Asked::Approved(reason) => (true, reason.clone()),
+        Asked::Rejected(reason) => (false, reason.clone()),
+        Asked::Open | Asked::Expired | Asked::Withdrawn => return Ok(()),
+    };
+    let line = Envelope {
+        decision: Some(yes),
+        always: decided.always,
+        content: text,
+        ..step(run, question, QuestionStep::Decided)
+    };
+    run.office.bus.reply(&line)?;
+    Ok(())
+}
+
+/// What was decided before a restart, and the message that decided it, if that is still unread.
+fn decided_before(run: &Run<'_>, line: &Envelope) -> Decided {
+    let yes = line.decision.unwrap_or_default();
+    let reason = line.content.clone();
+    let asked = if yes { Asked::Approved(reason) } else { Asked::Rejected(reason) };
+    let question = line.in_reply_to.as_ref();
+    let decisions = question.map(|id| run.inbox.decisions(id)).unwrap_or_default();
+    let by = decisions.into_iter().find(|it| it.envelope.decision == Some(yes));
+    let by = by.map(|it| (it.envelope.from, it.envelope.id));
+    Decided { asked, by, always: line.always }
+}
+
+impl Decided {
+    fn unanswered(asked: Asked) -> Self {
+        Self { asked, by: None, always: false }
+    }
+}
+
+/// The copy for whoever is asked. It is written after the line in the own mailbox.
+fn copy(run: &Run<'_>, question: &Question) -> Envelope {
+    let (id, me, approver) = (question.id.clone(), run.name.clone(), question.approver.clone());
+    Envelope {
         protocol: Some(question.protocol),
         hops: run.work.envelope.hops.saturating_add(1),
-        ..Envelope::new(
-            question.id.clone(),
-            run.name.clone(),
-            question.approver.clone(),
-            Kind::Request,
-            for_approver(question),
-        )
-    };
-    if run.inbox.has_asked(&question.id) {
-        let start = bus.start_of(&question.approver)?;
-        if !bus.has(&question.approver, run.name, &question.id, start)? {
-            bus.reply(&copy)?;
-        }
-        return Ok(());
+        ..Envelope::new(id, me, approver, Kind::Request, for_approver(question))
     }
-    let own = step(run, question, QuestionStep::Asked, question.id.clone(), &question.text);
-    bus.reply(&own)?;
-    bus.reply(&copy)?;
+}
+
+/// Killed between the line and its copy, the copy is made at the next start.
+fn send_copy_once(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
+    let bus = &run.office.bus;
+    let start = bus.start_of(&question.approver)?;
+    if !bus.has(&question.approver, run.name, &question.id, start)? {
+        bus.reply(&copy(run, question))?;
+    }
     Ok(())
 }
 
@@ -112,18 +152,24 @@ fn for_approver(question: &Question) -> String {
 }
 
 /// A line of the question's life in the own mailbox.
-fn step(
-    run: &Run<'_>,
-    question: &Question,
-    what: QuestionStep,
-    id: MessageId,
-    text: &str,
-) -> Envelope {
+fn step(run: &Run<'_>, question: &Question, what: QuestionStep) -> Envelope {
+    let (word, text) = match what {
+        QuestionStep::Asked => ("asked", question.text.as_str()),
+        QuestionStep::Decided => ("decided", ""),
+        QuestionStep::Expired => ("expired", "nobody has decided in time"),
+        QuestionStep::Withdrawn => ("withdrawn", "the work was given back"),
+    };
+    let is_first = what == QuestionStep::Asked;
+    let id = if is_first {
+        question.id.clone()
+    } else {
+        MessageId::derived(&[word, question.id.as_str()])
+    };
     let me = run.name.clone();
     Envelope {
         protocol: Some(question.protocol),
         question: Some(what),
-        in_reply_to: (what != QuestionStep::Asked).then(|| question.id.clone()),
+        in_reply_to: (!is_first).then(|| question.id.clone()),
         ..Envelope::new(id, me.clone(), me, Kind::Event, text)
     }
 }
@@ -163,21 +209,21 @@ fn speaker(run: &Run<'_>, message: &Message) -> AgentName {
 
 /// Nobody has decided in time, unless a decision stands before the line that says so.
 fn expire(run: &Run<'_>, question: &Question) -> Result<Decided, StoreError> {
-    let id = MessageId::derived(&["expired", question.id.as_str()]);
-    let text = "nobody has decided in time";
-    let line = step(run, question, QuestionStep::Expired, id, text);
-    let place = run.office.bus.reply(&line)?;
+    let place = run.office.bus.reply(&step(run, question, QuestionStep::Expired))?;
     run.inbox.pull()?;
     let decided = first_decision(run, question, Some(place));
-    Ok(decided.unwrap_or(Decided { asked: Asked::Expired, by: None, always: false }))
+    Ok(decided.unwrap_or_else(|| Decided::unanswered(Asked::Expired)))
 }
 
 /// Says in the own mailbox that an answer is no longer wanted.
 pub fn withdraw(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
-    let id = MessageId::derived(&["withdrawn", question.id.as_str()]);
-    let line = step(run, question, QuestionStep::Withdrawn, id, "the work was given back");
-    run.office.bus.reply(&line)?;
+    run.office.bus.reply(&step(run, question, QuestionStep::Withdrawn))?;
     Ok(())
+}
+
+/// Whether a call has asked for leave and nobody has decided yet: then it has not begun.
+pub fn waits_for_leave(run: &Run<'_>, call: &ToolCall) -> bool {
+    run.inbox.question(&id(run, call)) == Some(Standing::Open)
 }
 
 /// Remembers that something may happen without asking, until the teammate is started anew.

@@ -10,11 +10,11 @@ use super::{
     shutdown::announce,
 };
 use crate::{
-    base::{Clock, Haste, Interrupted, Scope, Stop, Wake, text::headline},
+    base::{Clock, Haste, Scope, Stop, Wake, text::headline},
     journal::Subscription,
     model::{
-        AgentName, CallId, Claims, Envelope, Kind, Life, Message, MessageId, Next, Obedience,
-        Protocol, RunId, Status, TaskId, Tries, Turn,
+        AgentName, CallId, Claims, Desired, Envelope, Kind, Life, Message, MessageId, Next,
+        Obedience, Protocol, RunId, Status, TaskId, Tries, Turn,
     },
     store::{Activity, Claim, Inbox, Kept, Rebirth, StoreError, Trace},
 };
@@ -32,7 +32,7 @@ pub struct AutonomousAgent {
     /// The task in hand.
     pub(super) claim: Option<Claim>,
     /// The call that may have run without its result being kept.
-    begun: Option<CallId>,
+    pub(super) begun: Option<CallId>,
     _mail: Subscription,
 }
 
@@ -101,13 +101,17 @@ impl AutonomousAgent {
     /// Works until it is ended.
     pub fn run(mut self) -> Result<Ending, StoreError> {
         loop {
-            match self.step() {
-                Ok(Step::Handled(_) | Step::Worked(_)) => {}
-                Ok(Step::Idle) => self.rest()?,
+            let stepped = match self.step() {
+                Ok(Step::Idle) => self.rest().map(|()| Step::Idle),
+                stepped => stepped,
+            };
+            match stepped {
+                Ok(Step::Handled(_) | Step::Worked(_) | Step::Idle) => {}
                 Ok(Step::Ended(ending)) => return Ok(ending),
-                Err(why) if why.is_passing() => self.wait_for_room(&why),
+                // Whoever has to end does not wait for room: its files say where it was.
+                Err(why) if why.is_passing() && !self.has_to_stop() => self.wait_for_room(&why),
                 Err(why) => {
-                    drop(self.trace.error(&why.to_string()));
+                    self.trace.error(&why.to_string());
                     return Err(why);
                 }
             }
@@ -118,6 +122,10 @@ impl AutonomousAgent {
     pub fn step(&mut self) -> Result<Step, StoreError> {
         self.inbox.pull()?;
         self.report_losses()?;
+        if self.inbox.life().desired == Desired::Stopped {
+            // It has said that it stops and was kept from ending: it does not come back by itself.
+            return self.end(Ending::Stopped);
+        }
         let orders = self.inbox.shutdowns();
         if !orders.is_empty() {
             self.obey(&orders)?;
@@ -194,7 +202,7 @@ impl AutonomousAgent {
     /// Context for the next turn.
     fn note(&mut self, message: &Message) -> Result<(), StoreError> {
         let mail = as_mail(message);
-        self.trace.message(&mail.id, &mail.from, mail.kind, &mail.text)?;
+        self.trace.message(&mail.id, &mail.from, mail.kind, &mail.text);
         self.kept.push(Turn::Mail(mail))?;
         self.inbox.settle(std::slice::from_ref(message))
     }
@@ -213,7 +221,7 @@ impl AutonomousAgent {
         self.office.statuses.set(&self.name, Activity::Working, about);
         self.office.statuses.update(&self.name, |status| status.message = Some(said.id.clone()));
         if !in_hand {
-            self.trace.message(&said.id, &said.from, said.kind, &said.content)?;
+            self.trace.message(&said.id, &said.from, said.kind, &said.content);
             self.kept.push(Turn::Mail(as_mail(message)))?;
         }
         let ended = self.work(message)?;
@@ -286,15 +294,18 @@ impl AutonomousAgent {
     fn wait_for_room(&mut self, why: &StoreError) {
         self.office.statuses.set(&self.name, Activity::Retrying, why.to_string());
         let again = self.scope.clock.now().after(std::time::Duration::from_secs(2));
-        let ended = self.scope.wait_lightly::<()>(Some(again), || None);
-        if ended == Err(Interrupted::Stopping) {
-            self.scope.stop.request(Haste::Now);
-        }
+        // Whatever ends the wait, the next step finds out.
+        let _ = self.scope.wait_lightly::<()>(Some(again), || None);
+    }
+
+    /// Whether it has to end before it begins anything more.
+    pub(super) fn has_to_stop(&self) -> bool {
+        matches!(self.scope.stop.requested(), Some(Haste::Grace(_) | Haste::Now))
     }
 
     fn report_losses(&mut self) -> Result<(), StoreError> {
         for loss in self.inbox.take_losses() {
-            self.trace.error(&loss)?;
+            self.trace.error(&loss);
             let (from, user) = (self.name.clone(), AgentName::user());
             let event = Envelope::new(MessageId::random(), from, user, Kind::Event, loss);
             self.office.bus.reply(&event)?;
@@ -327,7 +338,7 @@ impl AutonomousAgent {
             Ending::Stopped => ("shutdown", "by a SHUTDOWN"),
             Ending::WithDaemon => ("the daemon ends", "with the daemon"),
         };
-        self.trace.end("completed", reason)?;
+        self.trace.end("completed", reason);
         self.office.statuses.set(&self.name, Activity::Stopped, about);
         Ok(Step::Ended(ending))
     }

@@ -40,7 +40,7 @@ impl AutonomousAgent {
                 self.office.bus.reply(&reply)?;
             }
         }
-        self.trace.conclusion(&said.id, end.status, &end.text)?;
+        self.trace.conclusion(&said.id, end.status, &end.text);
         let joined = self.inbox.unread_among(&consumed_with(&turns));
         let mut settled = vec![message.clone()];
         settled.extend(joined.into_iter().filter(|it| it.at != message.at));

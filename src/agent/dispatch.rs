@@ -50,7 +50,7 @@ pub fn dispatch(
         Err(why) => Err(format!("interrupted: {why:?}")),
     };
     let milliseconds = run.scope.clock.now().since(started).as_millis();
-    run.trace.tool_call(call, verdict, milliseconds, &shown)?;
+    run.trace.tool_call(call, verdict, milliseconds, &shown);
     Ok(called)
 }
 
@@ -58,7 +58,7 @@ pub fn dispatch(
 type Ran = Result<Result<Outcome, String>, Interrupted>;
 
 /// The verdict's word, what came of the call, and the message that allowed it.
-type Admitted = (&'static str, Ran, Option<(AgentName, MessageId)>);
+type Admitted = (&'static str, Ran, By);
 
 /// Lets the guard judge a prepared call, asks where it has to be asked, and runs exactly what was
 /// prepared.
@@ -69,11 +69,12 @@ fn admit(run: &mut Run<'_>, call: &ToolCall, prepared: Prepared) -> Result<Admit
         Verdict::Deny(why) => return Ok(("deny", Ok(Err(gated(run, why))), None)),
         Verdict::Ask(why) => match ask_leave(run, call, &prepared, &why)? {
             Ok(Ok(by)) => allowed_by = by,
-            Ok(Err(refusal)) => return Ok(("ask", Ok(Err(refusal)), None)),
+            Ok(Err((refusal, by))) => return Ok(("ask", Ok(Err(refusal)), by)),
             Err(why) => return Ok(("ask", Err(why), None)),
         },
         Verdict::Allow => {}
     }
+    *run.begun = Some(call.id.clone());
     let ran = match (prepared.run)(run.scope) {
         Ok(outcome) => Ok(Ok(outcome)),
         Err(ToolError::Failed(why)) => Ok(Err(why)),
@@ -92,8 +93,11 @@ fn gated(run: &Run<'_>, why: String) -> String {
     }
 }
 
-/// Whoever allowed a call, or why it is refused; or what ended the wait.
-type Leave = Result<Result<Option<(AgentName, MessageId)>, String>, Interrupted>;
+/// The message that decided, where one did.
+type By = Option<(AgentName, MessageId)>;
+
+/// Leave for a call, or why it is refused; or what ended the wait.
+type Leave = Result<Result<By, (String, By)>, Interrupted>;
 
 fn ask_leave(
     run: &mut Run<'_>,
@@ -103,7 +107,8 @@ fn ask_leave(
 ) -> Result<Leave, StoreError> {
     if run.office.is_unattended() {
         run.office.note_refusal();
-        return Ok(Ok(Err(format!("refused, since nobody is here to be asked: {why}"))));
+        let why = format!("refused, since nobody is here to be asked: {why}");
+        return Ok(Ok(Err((why, None))));
     }
     let question = Question::permission(run, call, why, &prepared.preview);
     let decided = match ask(run, &question)? {
@@ -113,8 +118,9 @@ fn ask_leave(
     let refusal = match decided.asked {
         Asked::Approved(_) => {
             if decided.always {
-                for access in &prepared.accesses {
-                    remember(run, pattern_of(&call.tool, access))?;
+                for pattern in prepared.accesses.iter().filter_map(|it| pattern_of(&call.tool, it))
+                {
+                    remember(run, pattern)?;
                 }
             }
             return Ok(Ok(Ok(decided.by)));
@@ -125,7 +131,7 @@ fn ask_leave(
             format!("refused, since nobody has decided in time: {why}")
         }
     };
-    Ok(Ok(Err(refusal)))
+    Ok(Ok(Err((refusal, decided.by))))
 }
 
 /// A task that goes back takes its questions with it; a message keeps them for its next start.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Desk, Office, dispatch::dispatch};
+use super::{Desk, Office, approval::waits_for_leave, dispatch::dispatch};
 use crate::{
     base::{Haste, Interrupted, Scope},
     guard::Rights,
@@ -94,18 +94,18 @@ impl Run<'_> {
     /// result only where it can't simply be made again.
     pub fn call_tool(&mut self, call: &ToolCall) -> Result<(), StoreError> {
         let is_repeatable = self.desk.is_repeatable(call);
-        let attempt = if self.begun.as_ref() == Some(&call.id) {
-            Attempt::Again
-        } else {
-            *self.begun = Some(call.id.clone());
-            Attempt::First
-        };
+        let has_begun = self.begun.as_ref() == Some(&call.id) && !waits_for_leave(self, call);
+        let attempt = if has_begun { Attempt::Again } else { Attempt::First };
+        *self.begun = has_begun.then(|| call.id.clone());
         let result = if attempt == Attempt::Again && !is_repeatable {
             cut_off(call)
         } else {
             match dispatch(self, call, attempt)? {
                 Ok(result) => result,
-                Err(Interrupted::Stopping) if is_repeatable => return Ok(()),
+                // It has not begun, or can be made again: then it is, at the next start.
+                Err(Interrupted::Stopping) if is_repeatable || self.begun.is_none() => {
+                    return Ok(());
+                }
                 Err(Interrupted::Stopping) => failed(
                     call,
                     "interrupted: the teammate was stopped during this call".to_owned(),
@@ -139,7 +139,7 @@ impl Run<'_> {
         for message in self.inbox.joining(&self.work.envelope.id) {
             let mail = as_mail(&message);
             if !self.kept.has_mail(&mail.from, &mail.id) {
-                self.trace.message(&mail.id, &mail.from, mail.kind, &mail.text)?;
+                self.trace.message(&mail.id, &mail.from, mail.kind, &mail.text);
             }
             self.keep(Turn::Mail(mail))?;
         }

@@ -45,12 +45,14 @@ impl AutonomousAgent {
             &message.envelope.from,
             Kind::Request,
             &message.envelope.content,
-        )?;
+        );
         kept.push(Turn::Mail(as_mail(&message)))?;
         loop {
             match self.go_on(&message, &scope, &mut kept)? {
                 Ended::Paused => {
-                    while let Some(mail) = self.inbox.next() {
+                    while !self.has_to_stop()
+                        && let Some(mail) = self.inbox.next()
+                    {
                         if let Step::Ended(ending) = self.handle(&mail)? {
                             return Ok(Step::Ended(ending));
                         }
@@ -95,8 +97,6 @@ impl AutonomousAgent {
         }
         let about = format!("on task {}", headline(&said.content, 60));
         self.office.statuses.set(&self.name, Activity::Working, about);
-        // A task that was cut off is begun anew under another attempt.
-        let mut begun = None;
         let mut run = Run {
             office: &self.office,
             name: &self.name,
@@ -107,7 +107,7 @@ impl AutonomousAgent {
             kept,
             trace: &mut self.trace,
             meanwhile: Meanwhile::Pause,
-            begun: &mut begun,
+            begun: &mut self.begun,
         };
         ModelLoop.handle(&mut run)
     }
@@ -137,11 +137,11 @@ impl AutonomousAgent {
                 }
             };
             if !self.office.board.end(claim, end, self.trace.id())? {
-                self.trace.error("the task was taken away before its end was written")?;
+                self.trace.error("the task was taken away before its end was written");
             }
         }
         self.claim = None;
-        self.trace.conclusion(&said.id, status, text)?;
+        self.trace.conclusion(&said.id, status, text);
         self.office.statuses.update(&self.name, |it| it.last = Some(status));
         Ok(())
     }
@@ -154,7 +154,7 @@ impl AutonomousAgent {
         };
         if !is_ours {
             self.claim = None;
-            self.trace.error("the task was taken away: its work was stopped")?;
+            self.trace.error("the task was taken away: its work was stopped");
         }
         Ok(())
     }
@@ -179,7 +179,7 @@ impl AutonomousAgent {
 /// A claimed task as the message that its run works on.
 fn as_message(claim: &Claim) -> Message {
     let task = &claim.task;
-    let id = MessageId::derived(&["task", task.id.as_str(), &task.attempt.to_string()]);
+    let id = MessageId::derived(&["task", claim.run.as_str()]);
     let (from, to) = (task.added_by.clone(), claim.owner().clone());
     let envelope = Envelope {
         task_id: Some(task.id.to_string()),

@@ -86,7 +86,7 @@ impl Worker for ModelLoop {
 }
 
 fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
-    run.trace.model_call_started()?;
+    run.trace.model_call_started();
     let started = run.scope.clock.now();
     let conversation = run.kept.conversation();
     let request = Request {
@@ -112,7 +112,7 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
     };
     let milliseconds = run.scope.clock.now().since(started).as_millis();
     let tokens = (reply.tokens.input, reply.tokens.output);
-    run.trace.model_call(tokens, milliseconds, &reply.text)?;
+    run.trace.model_call(tokens, milliseconds, &reply.text);
     run.office.statuses.update(run.name, |status| {
         status.tokens_in += tokens.0;
         status.tokens_out += tokens.1;

@@ -165,7 +165,9 @@ fn update(
 fn record(board: &TaskBoard, line: BoardLine) -> Result<Task, Failure> {
     match board.record(line)? {
         Ok((_, task)) => Ok(task),
-        Err(void @ Void::UnknownDependency(_)) => Err(Failure::usage(void.to_string())),
+        Err(void @ (Void::UnknownDependency(_) | Void::NoLine(_))) => {
+            Err(Failure::usage(void.to_string()))
+        }
         Err(void) => Err(Failure::failed(format!("nothing is changed: {void}"))),
     }
 }

@@ -61,7 +61,9 @@ impl Hosted {
         let verdict = restart(how, &self.deaths, now);
         match verdict {
             Restart::After(pause) => {
-                self.deaths.push_back(now);
+                if !matches!(how, Death::NoRoom(_)) {
+                    self.deaths.push_back(now);
+                }
                 if self.deaths.len() > REMEMBERED {
                     self.deaths.pop_front();
                 }
@@ -90,6 +92,7 @@ fn death(lived: Result<Result<Ending, StoreError>, String>) -> Death {
     match lived {
         Ok(Ok(Ending::Stopped)) => Death::Stopped,
         Ok(Ok(Ending::WithDaemon)) => Death::WithDaemon,
+        Ok(Err(why)) if why.is_passing() => Death::NoRoom(why.to_string()),
         Ok(Err(why)) if is_refusal(&why) => Death::Refused(why.to_string()),
         Ok(Err(why)) => Death::Failed(why.to_string()),
         Err(panic) => Death::Panicked(panic),

@@ -51,8 +51,12 @@ impl Notices {
                     Err(why) => return Err(why.into()),
                 };
                 for entry in entries {
-                    if let Entry::Dead(line) = entry {
-                        instance.office.dead.record(name, &line)?;
+                    if let Entry::Dead(line) = entry
+                        && let Err(why) = instance.office.dead.record(name, &line)
+                    {
+                        // It is read again when it can be recorded.
+                        reader.go_to(line.at);
+                        return Err(why);
                     }
                 }
             }

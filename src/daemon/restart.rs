@@ -13,6 +13,8 @@ pub enum Death {
     WithDaemon,
     /// Something was not stored or read.
     Failed(String),
+    /// There is no room, or no right, for now.
+    NoRoom(String),
     /// Somebody has to mend a file first.
     Refused(String),
     /// It panicked.
@@ -31,6 +33,8 @@ pub enum Restart {
 }
 
 const FIRST: Duration = Duration::from_secs(1);
+/// How long to wait for room; it is nobody's fault and does not count.
+const NO_ROOM: Duration = Duration::from_secs(2);
 const LONGEST: Duration = Duration::from_mins(1);
 /// Deaths are counted over this long.
 const SPAN: Duration = Duration::from_mins(1);
@@ -40,6 +44,7 @@ const MOST_DEATHS: usize = 5;
 pub fn restart(how: &Death, earlier: &VecDeque<Moment>, now: Moment) -> Restart {
     match how {
         Death::Stopped | Death::WithDaemon => return Restart::Never,
+        Death::NoRoom(_) => return Restart::After(NO_ROOM),
         Death::Refused(_) => return Restart::GiveUp,
         Death::Failed(_) | Death::Panicked(_) => {}
     }
@@ -70,9 +75,10 @@ mod tests {
         let start = Clock::fake(Timestamp(0)).now();
         let at = |seconds: u64| start.after(Duration::from_secs(seconds));
         let died = || Death::Panicked("x".to_owned());
-        let rows: [(&str, Death, &[u64]); 11] = [
+        let rows: [(&str, Death, &[u64]); 12] = [
             ("stopped", Death::Stopped, &[]),
             ("the daemon ends", Death::WithDaemon, &[999, 999, 999, 999, 999]),
+            ("no room", Death::NoRoom("x".to_owned()), &[950, 960, 970, 980, 990]),
             ("a file has to be mended", Death::Refused("x".to_owned()), &[]),
             ("first death", died(), &[]),
             ("first failure", Death::Failed("x".to_owned()), &[]),
@@ -91,6 +97,7 @@ mod tests {
         expect_test::expect![[r#"
             stopped: Never
             the daemon ends: Never
+            no room: After(2s)
             a file has to be mended: GiveUp
             first death: After(1s)
             first failure: After(1s)

@@ -14,7 +14,7 @@ use super::{
     instance::earliest,
     notices::{Notices, tell_user},
     orders::{DownHow, Order, OrderBook, answer, may_order},
-    tasks::{TaskConsumer, release},
+    tasks::TaskConsumer,
 };
 use crate::{
     base::{Clock, Moment, Stop, left_overs::Mark},
@@ -278,17 +278,26 @@ impl Supervisor {
     fn on_end(&mut self, name: &AgentName, how: &Death) {
         let now = self.clock.now();
         let verdict = self.hosted.entry(name.clone()).or_default().ended(how, now);
-        let released = release(&self.instance, name);
-        self.note_trouble("the tasks of somebody who died", released);
+        self.tasks.release(name);
+        self.consume_tasks(now);
         let statuses = &self.instance.office.statuses;
         match (how, verdict) {
-            (Death::Failed(why) | Death::Panicked(why) | Death::Refused(why), Restart::GiveUp) => {
+            (
+                Death::Failed(why)
+                | Death::NoRoom(why)
+                | Death::Panicked(why)
+                | Death::Refused(why),
+                Restart::GiveUp,
+            ) => {
                 statuses.set(name, Activity::Failed, why.clone());
                 let told = self.tell_of_failure(name, why);
                 self.note_trouble("a failure", told);
             }
             (
-                Death::Failed(why) | Death::Panicked(why) | Death::Refused(why),
+                Death::Failed(why)
+                | Death::NoRoom(why)
+                | Death::Panicked(why)
+                | Death::Refused(why),
                 Restart::After(_),
             ) => {
                 statuses.set(name, Activity::Retrying, format!("restarts after: {why}"));

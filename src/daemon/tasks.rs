@@ -1,20 +1,29 @@
 //! What follows from the board: whoever added a task is told of its end, claims of the dead are
 //! given back, leases end. One consumer with a cursor of its own, whoever wrote the lines.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    time::Duration,
+};
 
 use super::{Instance, instance::earliest};
 use crate::{
     base::{Moment, text::headline},
     journal::Position,
     model::{AgentName, Change, Envelope, Hold, Kind, MessageId, Task, TaskId, TaskState},
-    store::{BoardNews, StoreError},
+    store::{BoardNews, DeadLine, StoreError},
 };
 
 /// The consumer.
 pub struct TaskConsumer {
     /// When the leases end that are running: by task, with the attempt.
     leases: BTreeMap<TaskId, (u64, Moment)>,
+    /// What has changed and was not dealt with yet, in order.
+    pending: VecDeque<BoardNews>,
+    /// Lines that are none and were not recorded yet.
+    dead: Vec<DeadLine>,
+    /// Whose claims have to be given back, since their threads have died.
+    died: BTreeSet<AgentName>,
     /// Whether lines are dealt with for the second time, so that mail may be out already.
     repeats: bool,
 }
@@ -33,7 +42,13 @@ impl TaskConsumer {
         let claimed = |task: &&Task| matches!(task.state, TaskState::InProgress { .. });
         let claimed: Vec<Task> =
             board.look(|it| it.all().into_iter().filter(claimed).cloned().collect())?;
-        let mut consumer = Self { leases: BTreeMap::new(), repeats: true };
+        let mut consumer = Self {
+            leases: BTreeMap::new(),
+            pending: VecDeque::new(),
+            dead: Vec::new(),
+            died: BTreeSet::new(),
+            repeats: true,
+        };
         for task in claimed {
             match &task.state {
                 TaskState::InProgress { hold: Hold::Run(_), .. } => {
@@ -53,19 +68,44 @@ impl TaskConsumer {
     ) -> Result<Option<Moment>, StoreError> {
         let board = &instance.office.board;
         self.end_leases(instance, now)?;
+        self.give_back(instance)?;
         let (news, dead, place) = board.take_news()?;
-        for line in &dead {
+        let changed = !news.is_empty() || !dead.is_empty() || !self.pending.is_empty();
+        self.pending.extend(news);
+        self.dead.extend(dead);
+        for line in &self.dead {
             instance.office.dead.record(&board_name(), line)?;
         }
-        let changed = !news.is_empty() || !dead.is_empty();
-        for it in news {
+        self.dead.clear();
+        // What fails now, such as for want of space, is dealt with next time.
+        while let Some(it) = self.pending.front().cloned() {
             self.deal_with(instance, &it, now)?;
+            self.pending.pop_front();
         }
         if changed {
             instance.store().cursors()?.move_to(&board_name(), place)?;
         }
         self.repeats = false;
         Ok(earliest(self.leases.values().map(|(_, at)| Some(*at))))
+    }
+
+    /// The thread of `name` has died: what it had in hand goes back.
+    pub fn release(&mut self, name: &AgentName) {
+        self.died.insert(name.clone());
+    }
+
+    fn give_back(&mut self, instance: &Instance) -> Result<(), StoreError> {
+        let board = &instance.office.board;
+        while let Some(name) = self.died.first().cloned() {
+            let is_theirs = |task: &&Task| matches!(&task.state, TaskState::InProgress { owner, hold: Hold::Run(_) } if *owner == name);
+            let theirs: Vec<Task> =
+                board.look(|it| it.all().into_iter().filter(is_theirs).cloned().collect())?;
+            for task in theirs {
+                board.give_back(&task, Some("error"))?;
+            }
+            self.died.remove(&name);
+        }
+        Ok(())
     }
 
     fn deal_with(
@@ -81,7 +121,7 @@ impl TaskConsumer {
             Change::Released(_) => drop(self.leases.remove(&task.id)),
             Change::Ended(_) => {
                 self.leases.remove(&task.id);
-                self.tell_of_end(instance, task)?;
+                self.tell_of_end(instance, news)?;
             }
         }
         Ok(())
@@ -112,7 +152,8 @@ impl TaskConsumer {
         Ok(())
     }
 
-    fn tell_of_end(&self, instance: &Instance, task: &Task) -> Result<(), StoreError> {
+    fn tell_of_end(&self, instance: &Instance, news: &BoardNews) -> Result<(), StoreError> {
+        let task = &news.task;
         let shown = headline(&task.title, 80);
         let text = match &task.state {
             TaskState::Done(result) => format!("task {} ({shown}) is done\n\n{result}", task.id),
@@ -123,7 +164,7 @@ impl TaskConsumer {
             TaskState::Cancelled => format!("task {} ({shown}) was cancelled", task.id),
             TaskState::Pending | TaskState::InProgress { .. } => return Ok(()),
         };
-        self.tell(instance, task, &task.added_by, "end", &text)?;
+        self.tell(instance, news, &task.added_by, "end", &text)?;
         let blocked = instance.office.board.look(|board| board.blocked_by(&task.id))?;
         if !matches!(task.state, TaskState::Done(_)) && !blocked.is_empty() {
             let waiting = crate::base::text::listed(&blocked);
@@ -132,24 +173,23 @@ impl TaskConsumer {
                 task.id,
                 task.state.as_str()
             );
-            self.tell(instance, task, &instance.office.team.lead, "blocks", &text)?;
+            self.tell(instance, news, &instance.office.team.lead, "blocks", &text)?;
         }
         Ok(())
     }
 
-    /// Sends an event whose id follows from the task and its attempt, once.
+    /// Sends an event whose id follows from the line that caused it, once.
     fn tell(
         &self,
         instance: &Instance,
-        task: &Task,
+        news: &BoardNews,
         to: &AgentName,
         what: &str,
         text: &str,
     ) -> Result<(), StoreError> {
-        let attempt = task.attempt.to_string();
-        let state = task.state.as_str();
-        let id =
-            MessageId::derived(&["task", what, task.id.as_str(), &attempt, state, to.as_str()]);
+        let (task, after) = (&news.task, news.after);
+        let place = format!("{}:{}", after.generation, after.offset);
+        let id = MessageId::derived(&["task", what, task.id.as_str(), &place, to.as_str()]);
         let (bus, from) = (&instance.office.bus, AgentName::daemon());
         if self.repeats && bus.has(to, &from, &id, bus.start_of(to)?)? {
             return Ok(());
@@ -161,16 +201,4 @@ impl TaskConsumer {
         bus.reply(&event)?;
         Ok(())
     }
-}
-
-/// Gives back what `name` had in hand when its thread died.
-pub fn release(instance: &Instance, name: &AgentName) -> Result<(), StoreError> {
-    let board = &instance.office.board;
-    let is_theirs = |task: &&Task| matches!(&task.state, TaskState::InProgress { owner, hold: Hold::Run(_) } if owner == name);
-    let theirs: Vec<Task> =
-        board.look(|it| it.all().into_iter().filter(is_theirs).cloned().collect())?;
-    for task in theirs {
-        board.give_back(&task, Some("error"))?;
-    }
-    Ok(())
 }

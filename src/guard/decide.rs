@@ -5,7 +5,7 @@
 use super::{
     Access, Rights, Verdict,
     protected::{kept_from_reading, kept_from_writing},
-    rules::{pattern_of, ruling},
+    rules::ruling,
 };
 use crate::{
     base::text::headline,
@@ -34,16 +34,26 @@ pub fn decide(rights: &Rights, tool_name: &str, accesses: &[Access]) -> Verdict 
 fn ruled(rights: &Rights, tool: &str, access: &Access, by_mode: Verdict) -> Verdict {
     match (ruling(&rights.rules, tool, access), by_mode) {
         (_, Verdict::Deny(why)) => Verdict::Deny(why),
-        (Some(Ruling::Deny), _) => {
-            let of = pattern_of(tool, access);
-            Verdict::Deny(format!("{of}: a `deny` rule of the team file forbids it"))
-        }
+        (Some(Ruling::Deny), _) => Verdict::Deny(format!(
+            "{}: a `deny` rule of the team file forbids it",
+            named(tool, access)
+        )),
         (Some(Ruling::Ask), Verdict::Allow) if rights.mode != PermissionMode::Bypass => {
-            let of = pattern_of(tool, access);
-            Verdict::Ask(format!("{of}: an `ask` rule of the team file asks before it"))
+            Verdict::Ask(format!(
+                "{}: an `ask` rule of the team file asks before it",
+                named(tool, access)
+            ))
         }
         (Some(Ruling::Allow), Verdict::Ask(_)) => Verdict::Allow,
         (_, verdict) => verdict,
+    }
+}
+
+fn named(tool: &str, access: &Access) -> String {
+    match access {
+        Access::Read(path) | Access::Write(path) => format!("{tool} of `{}`", path.display()),
+        Access::Run(command) => format!("{tool} of `{}`", headline(command, COMMAND_SHOWN)),
+        Access::Team(name) => format!("{tool} of {name}"),
     }
 }
 

@@ -16,7 +16,7 @@ pub fn ruling(rules: &[Rule], tool: &str, access: &Access) -> Option<Ruling> {
 
 fn matches(rule: &Rule, access: &Access) -> bool {
     let Pattern { of: Some(of), .. } = &rule.pattern else {
-        // A whole tool: a command is still only allowed where each of its parts could be.
+        // A rule about a whole tool is about all that it does.
         return true;
     };
     match access {
@@ -32,14 +32,16 @@ fn matches(rule: &Rule, access: &Access) -> bool {
     }
 }
 
-/// The pattern that allows just this access, for somebody who says `always`.
-pub fn pattern_of(tool: &str, access: &Access) -> Pattern {
+/// The pattern that allows just this access, for somebody who says `always`. None where no pattern
+/// says just this: a command that a shell would act upon is asked about each time.
+pub fn pattern_of(tool: &str, access: &Access) -> Option<Pattern> {
     let of = match access {
-        Access::Read(path) | Access::Write(path) => path.display().to_string(),
-        Access::Run(command) => command.clone(),
+        Access::Read(path) | Access::Write(path) => globset::escape(&path.display().to_string()),
+        Access::Run(command) if is_simple(command) && !command.ends_with(':') => command.clone(),
+        Access::Run(_) => return None,
         Access::Team(name) => name.clone(),
     };
-    Pattern { tool: tool.to_owned(), of: Some(of) }
+    Some(Pattern { tool: tool.to_owned(), of: Some(of) })
 }
 
 /// `words` alone, or with `:*` (or ` *`) behind it as the beginning of a command, by whole words.

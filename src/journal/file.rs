@@ -148,6 +148,7 @@ impl FileJournal {
                 let fresh = folder.open_file(name);
                 let how = if matches!(fresh, Ok(None)) { "deleted" } else { "replaced" };
                 state.turn(how, length);
+                state.file = None;
                 state.file = fresh?;
             } else if length < state.seen {
                 let seen = state.seen;
@@ -349,8 +350,10 @@ impl Journal for FileJournal {
             replaced
         };
         self.wakes.notify();
-        // A rename whose folder could not be synced may have happened.
-        replaced.map_err(AppendError::Unknown)
+        // Where there was no room nothing was renamed; else it may have happened.
+        replaced.map_err(|why| {
+            if why.is_passing() { AppendError::NotAppended(why) } else { AppendError::Unknown(why) }
+        })
     }
 }
 

@@ -66,6 +66,8 @@ impl Change {
 pub enum Void {
     /// Its event id was used before, on a line about this task.
     Repeated(Option<TaskId>),
+    /// It is no line of a board.
+    NoLine(String),
     /// There is no such task.
     Unknown(TaskId),
     /// There is one with that id.
@@ -90,6 +92,7 @@ impl std::fmt::Display for Void {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Repeated(_) => write!(out, "the same line was there before"),
+            Self::NoLine(why) => write!(out, "{why}"),
             Self::Unknown(id) => write!(out, "there is no task {id}"),
             Self::Exists(id) => write!(out, "there is a task {id} already"),
             Self::UnknownDependency(id) => {

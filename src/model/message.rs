@@ -20,6 +20,14 @@ use crate::{
 /// The most messages that one may cause another before the chain ends.
 pub const MOST_HOPS: u8 = 16;
 
+/// The most bytes of a content: with what is written around it, it still fits on a line, also in a
+/// conversation.
+pub const MOST_CONTENT: usize = crate::journal::LONGEST_LINE - (16 << 10);
+
+/// Why a longer one is refused.
+pub const TOO_LONG: &str =
+    "the content is over 1,032,192 bytes: put it into a file and send the file's name";
+
 /// What a message says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
@@ -239,6 +247,9 @@ impl Mailbox {
         let content = fields.text("content")?;
         if content.is_none() && decision.is_none() && protocol.is_none() {
             return Err("no content: a line needs {\"content\":\"…\"}".to_owned());
+        }
+        if content.as_ref().is_some_and(|content| content.len() > MOST_CONTENT) {
+            return Err(TOO_LONG.to_owned());
         }
         Ok(Envelope {
             id: fields.id("id")?.unwrap_or_else(|| self.derived(line, body)),

@@ -20,7 +20,7 @@ mod tool;
 pub use board::{Board, Change, Void};
 pub use conversation::{Conversation, Final, Mail, Next, Turn};
 pub use life::{Desired, LIFE_VERSION, Life, Span, Taken, Tries};
-pub use message::{Envelope, MOST_HOPS, Mailbox, Message, resolve_lead};
+pub use message::{Envelope, MOST_CONTENT, MOST_HOPS, Mailbox, Message, TOO_LONG, resolve_lead};
 pub use mode::PermissionMode;
 pub use name::{AgentName, BadName, CallId, MessageId, RunId, TypeName};
 pub use protocol::{Obedience, may_stop, obey};

@@ -153,6 +153,8 @@ impl TaskBoard {
 
     /// From now on collects what changes behind `cursor`, for the one consumer of a daemon.
     pub fn collect_news(&self, cursor: Position) -> Result<(), StoreError> {
+        // What was cut or replaced while nobody looked is another generation, all of which is news.
+        self.journal.anchor(cursor)?;
         let mut state = self.state.lock();
         state.news = Some(Vec::new());
         self.read_on(&mut state)?;
@@ -202,6 +204,9 @@ impl TaskBoard {
             .unwrap_or_else(|_| crate::base::broken("a line of the board has a JSON form"));
         let fields = body.strip_prefix('{').unwrap_or(&body);
         let text = format!("{{\"timestamp\":\"{}\",{fields}", self.store.now());
+        if let Err(why) = read_task_line(&text) {
+            return Ok(Err(Void::NoLine(why)));
+        }
         let mut state = self.state.lock();
         self.read_on(&mut state)?;
         crash::point("board-before-append");
@@ -215,7 +220,10 @@ impl TaskBoard {
             (Some(result), _) => Ok(result),
             // It may land later; then the fold decides, and whoever owns by it is told so.
             (None, Some(why)) => Err(AppendError::Unknown(why).into()),
-            (None, None) => crate::base::broken("a line that was appended is read back"),
+            (None, None) => Err(StoreError::Damaged {
+                path: ".mailbox/tasks.jsonl".to_owned(),
+                why: "it was cut or replaced while a line was written; leave it to grow".to_owned(),
+            }),
         }
     }
 
@@ -234,7 +242,9 @@ impl TaskBoard {
             })?;
             let Some(task) = found else { return Ok(None) };
             let attempt = task.attempt + 1;
-            let run = RunId::derived(&["task", task.id.as_str(), &attempt.to_string()]);
+            // Another for every claim, also where a board was emptied and its numbers come again.
+            let event = MessageId::random();
+            let run = RunId::derived(&["task", task.id.as_str(), event.as_str()]);
             let line = BoardLine {
                 op: "update",
                 id: Some(task.id.clone()),
@@ -244,6 +254,7 @@ impl TaskBoard {
                 owner: Some(name.clone()),
                 run: Some(run.clone()),
                 by: Some(name.clone()),
+                event: Some(event),
                 ..BoardLine::default()
             };
             if let Ok((_, task)) = self.record(line)? {

@@ -6,7 +6,7 @@ use super::{Entry, MailReader, Store, StoreError, layout};
 use crate::{
     base::{crash, text::listed},
     journal::{AppendError, Position, ReadError},
-    model::{AgentName, Envelope, Mailbox, MessageId, Team, resolve_lead},
+    model::{AgentName, Envelope, MOST_CONTENT, Mailbox, MessageId, TOO_LONG, Team, resolve_lead},
 };
 
 /// Who has a mailbox, and who is meant by `lead`.
@@ -137,7 +137,9 @@ impl MessageBus {
             };
             let is_it = |entry: &Entry| match entry {
                 Entry::Message(it) => {
-                    it.sealed && it.envelope.id == *id && it.envelope.from == *from
+                    (it.sealed || self.hand == Hand::Client)
+                        && it.envelope.id == *id
+                        && it.envelope.from == *from
                 }
                 Entry::Dead(_) => false,
             };
@@ -162,6 +164,9 @@ impl MessageBus {
     }
 
     fn append(&self, mailbox: &AgentName, envelope: &Envelope) -> Result<Position, StoreError> {
+        if envelope.content.len() > MOST_CONTENT {
+            return Err(AppendError::Invalid(TOO_LONG.to_owned()).into());
+        }
         let journal = self.store.journals.open(&layout::mailbox(mailbox))?;
         let before = journal.end()?;
         let now = self.store.now();

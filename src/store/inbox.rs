@@ -5,7 +5,7 @@
 //! can't wait for its turn.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -19,8 +19,8 @@ use crate::{
     base::Wake,
     journal::{Position, ReadError, Subscription},
     model::{
-        AgentName, Desired, Kind, Life, Message, MessageId, Obedience, Protocol, QuestionStep,
-        Span, Taken, Team, Tries, may_stop, obey,
+        AgentName, Desired, Envelope, Kind, Life, Message, MessageId, Obedience, Protocol,
+        QuestionStep, Span, Taken, Team, Tries, may_stop, obey,
     },
 };
 
@@ -38,6 +38,19 @@ pub enum Rebirth {
     Process,
     /// Its thread died in this process.
     Thread,
+}
+
+/// How a question stands, as its asker has written it down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// It waits for a decision.
+    Open,
+    /// It was decided, as this line says; what follows from it may have begun.
+    Decided(Box<Envelope>),
+    /// Nobody decided it in time.
+    Expired,
+    /// The asker no longer wants to know.
+    Withdrawn,
 }
 
 /// A teammate's mail and life.
@@ -60,7 +73,7 @@ struct State {
     begun: Option<Position>,
     interrupts: BTreeSet<Position>,
     /// Questions of this teammate behind the cursor.
-    asked: BTreeSet<MessageId>,
+    questions: BTreeMap<MessageId, Standing>,
     losses: Vec<String>,
 }
 
@@ -89,7 +102,7 @@ impl Inbox {
             rebirth,
             begun: None,
             interrupts: BTreeSet::new(),
-            asked: BTreeSet::new(),
+            questions: BTreeMap::new(),
             losses: Vec::new(),
         };
         state.reader.journal().anchor(cursor)?;
@@ -183,9 +196,9 @@ impl Inbox {
         state.unread().find(answers).cloned()
     }
 
-    /// Whether this teammate has asked the question `id` and it is not settled.
-    pub fn has_asked(&self, id: &MessageId) -> bool {
-        self.0.lock().asked.contains(id)
+    /// How a question of this teammate stands, as far as its own lines behind the cursor say.
+    pub fn question(&self, id: &MessageId) -> Option<Standing> {
+        self.0.lock().questions.get(id).cloned()
     }
 
     /// The unread messages that say yes or no to the question `id`.
@@ -325,6 +338,7 @@ impl State {
         self.urgent.retain(|it| !places.contains(&it.at));
         let cursor = self.log.life().cursor;
         self.interrupts.retain(|place| *place >= cursor);
+        self.questions.retain(|_, standing| *standing == Standing::Open);
         Ok(())
     }
 
@@ -340,7 +354,12 @@ impl State {
                 }
             };
             for entry in entries {
-                self.meet(entry)?;
+                let at = entry.at();
+                if let Err(why) = self.meet(entry) {
+                    // What could not be dealt with, and all behind it, is read again.
+                    self.reader.go_to(at);
+                    return Err(why);
+                }
             }
         }
         let next = self.reader.next();
@@ -379,15 +398,15 @@ impl State {
     /// A line of a question's own life is no mail: it only says how the question stands.
     fn meet_question(&mut self, message: &Message) -> Result<(), StoreError> {
         let said = &message.envelope;
-        match (message.sealed, said.question) {
-            (true, Some(QuestionStep::Asked)) => drop(self.asked.insert(said.id.clone())),
-            (true, Some(_)) => {
-                if let Some(id) = &said.in_reply_to {
-                    self.asked.remove(id);
-                }
-            }
-            (false, _) | (true, None) => {}
-        }
+        let standing = match said.question.filter(|_| message.sealed) {
+            Some(QuestionStep::Asked) => Standing::Open,
+            Some(QuestionStep::Decided) => Standing::Decided(Box::new(said.clone())),
+            Some(QuestionStep::Expired) => Standing::Expired,
+            Some(QuestionStep::Withdrawn) => Standing::Withdrawn,
+            None => return Ok(()),
+        };
+        let question = said.in_reply_to.clone().unwrap_or_else(|| said.id.clone());
+        self.questions.insert(question, standing);
         Ok(())
     }
 
@@ -409,6 +428,10 @@ impl State {
             for entry in entries {
                 let Entry::Message(message) = entry else { continue };
                 let said = &message.envelope;
+                if said.question.is_some() && said.from == self.name {
+                    self.meet_question(&message)?;
+                    continue;
+                }
                 let can_wait = said.kind != Kind::Response
                     && said.protocol != Some(Protocol::Shutdown)
                     && !said.interrupt;

@@ -16,6 +16,16 @@ pub enum Entry {
     Dead(DeadLine),
 }
 
+impl Entry {
+    /// Where its line begins.
+    pub fn at(&self) -> Position {
+        match self {
+            Self::Message(message) => message.at,
+            Self::Dead(line) => line.at,
+        }
+    }
+}
+
 /// A line that is no message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLine {
