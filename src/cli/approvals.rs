@@ -122,8 +122,9 @@ pub fn open_questions(store: &Store, bus: &MessageBus) -> Result<Vec<Message>, F
             |it: &&Message| it.sealed && it.envelope.question == Some(QuestionStep::Asked);
         let ends = |it: &Message, id: &MessageId| {
             let said = &it.envelope;
-            let closes = said.question.is_some_and(|step| step != QuestionStep::Asked)
-                || said.decision.is_some();
+            // Only the asker says how its question stands; what the user has said, it will find.
+            let closes = (it.sealed && said.question.is_some_and(|it| it != QuestionStep::Asked))
+                || (said.decision.is_some() && said.from == AgentName::user());
             closes && said.in_reply_to.as_ref() == Some(id)
         };
         let asked = mail.iter().filter(is_asked);

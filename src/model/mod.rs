@@ -8,7 +8,7 @@ mod life;
 mod message;
 mod mode;
 mod name;
-mod protocol;
+mod shutdown;
 mod question;
 mod rule;
 mod team;
@@ -23,9 +23,9 @@ pub use life::{Desired, LIFE_VERSION, Life, Span, Taken, Tries};
 pub use message::{Envelope, MOST_CONTENT, MOST_HOPS, Mailbox, Message, TOO_LONG, resolve_lead};
 pub use mode::PermissionMode;
 pub use name::{AgentName, BadName, CallId, MessageId, RunId, TypeName};
-pub use protocol::{Obedience, may_stop, obey};
 pub use question::{Asked, ProtocolEvent, ProtocolFsm, QuestionStep, Told};
 pub use rule::{Pattern, Rule, Ruling};
+pub use shutdown::{Obedience, may_stop, obey};
 pub use task::{
     Create, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update, read_task_line,
 };

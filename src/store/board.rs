@@ -174,11 +174,6 @@ impl TaskBoard {
         Ok((news, std::mem::take(&mut state.dead), place))
     }
 
-    /// Reads what has come, and wakes those who could take something new.
-    pub fn refresh(&self) -> Result<(), StoreError> {
-        self.read_on(&mut self.state.lock())
-    }
-
     /// Notifies `wake` at every change of the file.
     pub fn subscribe(&self, wake: &Wake) -> Subscription {
         self.journal.subscribe(wake)

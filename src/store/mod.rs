@@ -1,4 +1,4 @@
-//! Journals with meaning: mail, lives, conversations, traces, dead letters and the status.
+//! Journals with meaning: mail, the board, lives, conversations, traces, dead letters, the status.
 //!
 //! The same code serves the daemon, the command line beside it, and the command line alone. It
 //! starts no thread and judges nothing.
