@@ -8,6 +8,7 @@
     reason = "tests start processes and make files as outsiders do, and cut text they know"
 )]
 
+mod board;
 mod cli;
 mod hosting;
 mod crash;
