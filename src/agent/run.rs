@@ -85,7 +85,7 @@ impl Run<'_> {
 
     /// Whether the run shall end before its next turn or call.
     pub fn has_to_stop(&self) -> bool {
-        matches!(self.scope.stop.requested(), Some(Haste::Grace(_) | Haste::Now))
+        has_to_stop(self.scope)
     }
 
     /// Runs a call and keeps its result. A call that is cut off by the end of its teammate has a
@@ -154,6 +154,11 @@ impl Run<'_> {
         let parts = [self.name.as_str(), work.from.as_str(), work.id.as_str(), call.id.as_str()];
         CallId::derived(&parts)
     }
+}
+
+/// Whether whatever waits in `scope` shall end before its next turn or call.
+pub fn has_to_stop(scope: &Scope) -> bool {
+    matches!(scope.stop.requested(), Some(Haste::Grace(_) | Haste::Now))
 }
 
 /// A message as a turn of a conversation.
