@@ -52,7 +52,6 @@ impl TaskConsumer {
         now: Moment,
     ) -> Result<Option<Moment>, StoreError> {
         let board = &instance.office.board;
-        self.end_leases(instance, now)?;
         let (news, dead, place) = board.take_news()?;
         for line in &dead {
             instance.office.dead.record(&board_name(), line)?;
@@ -65,6 +64,8 @@ impl TaskConsumer {
             instance.store().cursors()?.move_to(&board_name(), place)?;
         }
         self.repeats = false;
+        // A renewal that has come in time counts, however late it is read.
+        self.end_leases(instance, now)?;
         Ok(earliest(self.leases.values().map(|(_, at)| Some(*at))))
     }
 
