@@ -85,17 +85,19 @@ class Board:
         elif old == "in_progress" and new != "cancelled":
             if attempt != task["attempt"] or (new != "pending" and by != task["owner"]):
                 return False
-        reason = line.get("reason")
+        reason, result = line.get("reason"), line.get("result", "")
+        if new == "failed" and not result:
+            result = line.get("reason", "")
         if (old, new) == ("failed", "pending"):
             task["released"] = {}
         elif (old, new) == ("in_progress", "pending") and reason is not None:
             times = task["released"][reason] = task["released"].get(reason, 0) + 1
             if times >= 3:
-                new = "failed"
+                new, result = "failed", f"given back {times} times: {reason}"
         task["status"] = new
         if new != "in_progress":
             task["owner"] = None
-        task["result"] = line.get("result", "") if new in ("done", "failed") else None
+        task["result"] = result if new in ("done", "failed") else None
         return True
 
 

@@ -20,6 +20,7 @@ mod names;
 mod objects;
 mod team;
 mod task_crash;
+mod task_life;
 mod tidy;
 mod volume;
 mod verbs;
