@@ -9,8 +9,8 @@ use crate::{
     base::{Interrupted, text::headline},
     journal::Position,
     model::{
-        AgentName, Asked, Envelope, Kind, Message, MessageId, Pattern, Protocol, ProtocolEvent,
-        ProtocolFsm, QuestionStep, Told, ToolCall,
+        AgentName, Asked, Envelope, Kind, MessageId, Pattern, Protocol, ProtocolEvent, ProtocolFsm,
+        QuestionStep, Told, ToolCall,
     },
     store::{Activity, StoreError},
 };
@@ -40,7 +40,7 @@ pub struct Decided {
 impl Question {
     /// About a plan, to the teammate's approver.
     pub fn plan(run: &Run<'_>, call: &ToolCall, plan: String) -> Self {
-        let approver = run.office.approver_of(run.name);
+        let approver = run.office.team.approver_of(run.name);
         Self { id: id(run, call), protocol: Protocol::PlanApproval, approver, text: plan }
     }
 
@@ -132,7 +132,7 @@ fn first_decision(run: &Run<'_>, question: &Question, end: Option<Position>) -> 
     for message in decisions.into_iter().filter(|it| end.is_none_or(|end| it.at < end)) {
         let said = message.envelope.clone();
         let event = ProtocolEvent::Decision {
-            by: speaker(run, &message),
+            by: run.office.team.who_decides(&message, run.name),
             yes: said.decision.unwrap_or_default(),
             reason: said.content.clone(),
         };
@@ -142,14 +142,6 @@ fn first_decision(run: &Run<'_>, question: &Question, end: Option<Position>) -> 
         }
     }
     None
-}
-
-/// Who speaks: a line without a seal has no authority of a teammate, so it counts as nobody's, which
-/// is the asker's own.
-fn speaker(run: &Run<'_>, message: &Message) -> AgentName {
-    let from = &message.envelope.from;
-    let is_teammate = run.office.team.teammates.contains_key(from);
-    if is_teammate && !message.sealed { run.name.clone() } else { from.clone() }
 }
 
 /// Nobody has decided in time, unless a decision stands before the line that says so.

@@ -85,7 +85,7 @@ fn ask_on(
 ) -> Result<(), Failure> {
     let mut asked: BTreeSet<MessageId> = BTreeSet::new();
     while !is_over() {
-        for question in open_questions(&client.store, &client.bus)? {
+        for question in open_questions(&client.store, &client.bus, client.team.as_ref())? {
             if asked.insert(question.envelope.id.clone()) && !ask(client, &question, printer)? {
                 return Ok(());
             }

@@ -163,8 +163,8 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
         let doing = status.as_ref().and_then(|it| it.teammates.get(&name)).filter(|_| up);
         teammates.push(teammate(context, store, &name, doing)?);
     }
-    let (bus, _) = context.bus(store)?;
-    let questions = open_questions(store, &bus)?;
+    let (bus, file) = context.bus(store)?;
+    let questions = open_questions(store, &bus, file.as_ref())?;
     let (health, why, next) = judge(up, dead_letters, &questions, &tasks, &teammates);
     let status = status.filter(|_| up);
     Ok(View {
