@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     base::{Interrupted, left_overs::Mark},
-    guard::{Verdict, decide, pattern_of},
+    guard::{Verdict, decide, exactly},
     model::{AgentName, Asked, MessageId, Protocol, RunId, ToolCall, ToolResult},
     store::{Activity, StoreError},
     tools::{Attempt, Caller, Outcome, Prepared, ToolError},
@@ -114,7 +114,7 @@ fn ask_leave(
         Asked::Approved(_) => {
             if decided.always {
                 for access in &prepared.accesses {
-                    remember(run, pattern_of(&call.tool, access))?;
+                    remember(run, exactly(&call.tool, access))?;
                 }
             }
             return Ok(Ok(Ok(decided.by)));

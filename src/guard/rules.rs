@@ -19,6 +19,9 @@ fn matches(rule: &Rule, access: &Access) -> bool {
         // A whole tool: a command is still only allowed where each of its parts could be.
         return true;
     };
+    if let Some(exact) = of.strip_prefix('=') {
+        return exact == text_of(access);
+    }
     match access {
         Access::Read(path) | Access::Write(path) => {
             let glob = GlobBuilder::new(of).literal_separator(true).build();
@@ -32,14 +35,23 @@ fn matches(rule: &Rule, access: &Access) -> bool {
     }
 }
 
-/// The pattern that allows just this access, for somebody who says `always`.
+/// The pattern by which an access is spoken of.
 pub fn pattern_of(tool: &str, access: &Access) -> Pattern {
-    let of = match access {
+    Pattern { tool: tool.to_owned(), of: Some(text_of(access)) }
+}
+
+/// The pattern that is about just this access, for somebody who has read it and says `always`: no
+/// star in it means more than itself, and it may hold what a shell acts upon.
+pub fn exactly(tool: &str, access: &Access) -> Pattern {
+    Pattern { tool: tool.to_owned(), of: Some(format!("={}", text_of(access))) }
+}
+
+fn text_of(access: &Access) -> String {
+    match access {
         Access::Read(path) | Access::Write(path) => path.display().to_string(),
         Access::Run(command) => command.clone(),
         Access::Team(name) => name.clone(),
-    };
-    Pattern { tool: tool.to_owned(), of: Some(of) }
+    }
 }
 
 /// `words` alone, or with `:*` (or ` *`) behind it as the beginning of a command, by whole words.
@@ -78,6 +90,26 @@ mod tests {
             .map(|(ruling, text)| Rule { ruling: *ruling, pattern: Pattern::parse(text).unwrap() })
             .collect();
         ruling(&rules, tool, access)
+    }
+
+    #[test]
+    fn always_is_about_one_access_and_no_other() {
+        for command in ["rm *", "cargo test:*", "echo x >> a.txt", "a && b", "echo $(date)"] {
+            let pattern = exactly("bash", &Access::Run(command.to_owned())).to_string();
+            let allows = |other: &str| {
+                let access = Access::Run(other.to_owned());
+                verdict(&[(Ruling::Allow, &pattern)], "bash", &access).is_some()
+            };
+            assert!(allows(command), "{pattern}");
+            for other in ["rm -rf a", "cargo test -q", "echo x >> a.txt; b", "a", "echo  $(date)"] {
+                assert!(!allows(other), "{pattern} allows {other}");
+            }
+        }
+        let star = exactly("write_file", &Access::Write("a*[1].txt".into())).to_string();
+        let writes = |path: &str| {
+            verdict(&[(Ruling::Allow, &star)], "write_file", &Access::Write(path.into())).is_some()
+        };
+        assert!(writes("a*[1].txt") && !writes("ab1.txt"));
     }
 
     #[test]
