@@ -4,7 +4,7 @@
 //! decides it, and the order of that file says what came first. Its id follows from the call: after
 //! a restart it is the same question, and an answer that came meanwhile counts.
 
-use super::Run;
+use super::{Run, run::Meanwhile};
 use crate::{
     base::{Interrupted, text::headline},
     journal::Position,
@@ -12,8 +12,11 @@ use crate::{
         AgentName, Asked, Envelope, Kind, MessageId, Pattern, Protocol, ProtocolEvent, ProtocolFsm,
         QuestionStep, Told, ToolCall,
     },
-    store::{Activity, StoreError},
+    store::{Activity, Inbox, MessageBus, StoreError},
 };
+
+/// Why a question about a task is withdrawn.
+const GIVEN_BACK: &str = "the work was given back";
 
 /// Something to be decided.
 pub struct Question {
@@ -54,6 +57,12 @@ impl Question {
 
 fn id(run: &Run<'_>, call: &ToolCall) -> MessageId {
     MessageId::derived(&["question", run.call_id(call).as_str()])
+}
+
+/// Whether a call has been asked about and its question is not known to be closed: then it has not
+/// run, whatever was begun.
+pub fn is_asked_about(run: &Run<'_>, call: &ToolCall) -> bool {
+    run.inbox.has_asked(&id(run, call))
 }
 
 /// Asks, unless it stands there already, and waits for the end. A SHUTDOWN ends the wait; the question
@@ -111,10 +120,13 @@ fn step(
     text: &str,
 ) -> Envelope {
     let me = run.name.clone();
+    // A question about a message names no task, whatever the message names.
+    let task_id = run.work.envelope.task_id.clone().filter(|_| run.meanwhile == Meanwhile::Pause);
     Envelope {
         protocol: Some(question.protocol),
         question: Some(what),
         in_reply_to: (what != QuestionStep::Asked).then(|| question.id.clone()),
+        task_id,
         ..Envelope::new(id, me.clone(), me, Kind::Event, text)
     }
 }
@@ -155,11 +167,36 @@ fn expire(run: &Run<'_>, question: &Question) -> Result<Decided, StoreError> {
     Ok(decided.unwrap_or(Decided { asked: Asked::Expired, by: None, always: false }))
 }
 
+/// Says in the own mailbox that a call is allowed and from now on may have run.
+pub fn note_decided(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
+    let id = MessageId::derived(&["decided", question.id.as_str()]);
+    let line = step(run, question, QuestionStep::Decided, id, "allowed; the call is made now");
+    run.office.bus.reply(&line)?;
+    run.inbox.pull()
+}
+
 /// Says in the own mailbox that an answer is no longer wanted.
 pub fn withdraw(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
     let id = MessageId::derived(&["withdrawn", question.id.as_str()]);
-    let line = step(run, question, QuestionStep::Withdrawn, id, "the work was given back");
+    let line = step(run, question, QuestionStep::Withdrawn, id, GIVEN_BACK);
     run.office.bus.reply(&line)?;
+    Ok(())
+}
+
+/// Withdraws what an earlier life has asked while it worked on tasks: they went back with it, and
+/// whoever takes them asks anew.
+pub fn withdraw_of_tasks(bus: &MessageBus, inbox: &Inbox) -> Result<(), StoreError> {
+    for asked in inbox.asked_for_tasks() {
+        let said = asked.envelope;
+        let id = MessageId::derived(&["withdrawn", said.id.as_str()]);
+        let line = Envelope {
+            protocol: said.protocol,
+            question: Some(QuestionStep::Withdrawn),
+            in_reply_to: Some(said.id),
+            ..Envelope::new(id, said.from, said.to, Kind::Event, GIVEN_BACK)
+        };
+        bus.reply(&line)?;
+    }
     Ok(())
 }
 

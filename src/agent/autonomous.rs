@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::{
     Desk, Ended, ModelLoop, Office, Run, Worker,
+    approval::withdraw_of_tasks,
     run::{Meanwhile, as_mail, cut_off},
     shutdown::announce,
 };
@@ -118,6 +119,9 @@ impl AutonomousAgent {
     pub fn step(&mut self) -> Result<Step, StoreError> {
         self.inbox.pull()?;
         self.report_losses()?;
+        if self.claim.is_none() {
+            withdraw_of_tasks(&self.office.bus, &self.inbox)?;
+        }
         let orders = self.inbox.shutdowns();
         if !orders.is_empty() {
             self.obey(&orders)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Run,
-    approval::{Question, ask, remember, withdraw},
+    approval::{Question, ask, note_decided, remember, withdraw},
     run::Meanwhile,
 };
 use crate::{
@@ -112,6 +112,7 @@ fn ask_leave(
     };
     let refusal = match decided.asked {
         Asked::Approved(_) => {
+            note_decided(run, &question)?;
             if decided.always {
                 for access in &prepared.accesses {
                     remember(run, exactly(&call.tool, access))?;

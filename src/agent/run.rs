@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Desk, Office, dispatch::dispatch};
+use super::{Desk, Office, approval::is_asked_about, dispatch::dispatch};
 use crate::{
     base::{Haste, Interrupted, Scope},
     guard::Rights,
@@ -92,7 +92,8 @@ impl Run<'_> {
     /// result only where it can't simply be made again.
     pub fn call_tool(&mut self, call: &ToolCall) -> Result<(), StoreError> {
         let is_repeatable = self.desk.is_repeatable(call);
-        let attempt = if self.begun.as_ref() == Some(&call.id) {
+        let was_begun = self.begun.as_ref() == Some(&call.id) && !is_asked_about(self, call);
+        let attempt = if was_begun {
             Attempt::Again
         } else {
             *self.begun = Some(call.id.clone());
@@ -104,6 +105,10 @@ impl Run<'_> {
             match dispatch(self, call, attempt)? {
                 Ok(result) => result,
                 Err(Interrupted::Stopping) if is_repeatable => return Ok(()),
+                Err(Interrupted::Stopping) if is_asked_about(self, call) => {
+                    *self.begun = None;
+                    return Ok(());
+                }
                 Err(Interrupted::Stopping) => failed(
                     call,
                     "interrupted: the teammate was stopped during this call".to_owned(),

@@ -5,7 +5,7 @@
 //! can't wait for its turn.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
 
@@ -60,7 +60,7 @@ struct State {
     begun: Option<Position>,
     interrupts: BTreeSet<Position>,
     /// Questions of this teammate behind the cursor.
-    asked: BTreeSet<MessageId>,
+    asked: BTreeMap<MessageId, Message>,
     losses: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ impl Inbox {
             rebirth,
             begun: None,
             interrupts: BTreeSet::new(),
-            asked: BTreeSet::new(),
+            asked: BTreeMap::new(),
             losses: Vec::new(),
         };
         state.reader.journal().anchor(cursor)?;
@@ -185,7 +185,14 @@ impl Inbox {
 
     /// Whether this teammate has asked the question `id` and it is not settled.
     pub fn has_asked(&self, id: &MessageId) -> bool {
-        self.0.lock().asked.contains(id)
+        self.0.lock().asked.contains_key(id)
+    }
+
+    /// The questions that this teammate has asked while it worked on tasks, and that are not settled.
+    pub fn asked_for_tasks(&self) -> Vec<Message> {
+        let state = self.0.lock();
+        let of_tasks = state.asked.values().filter(|it| it.envelope.task_id.is_some());
+        of_tasks.cloned().collect()
     }
 
     /// The unread messages that say yes or no to the question `id`.
@@ -380,7 +387,9 @@ impl State {
     fn meet_question(&mut self, message: &Message) -> Result<(), StoreError> {
         let said = &message.envelope;
         match (message.sealed, said.question) {
-            (true, Some(QuestionStep::Asked)) => drop(self.asked.insert(said.id.clone())),
+            (true, Some(QuestionStep::Asked)) => {
+                self.asked.insert(said.id.clone(), message.clone());
+            }
             (true, Some(_)) => {
                 if let Some(id) = &said.in_reply_to {
                     self.asked.remove(id);
