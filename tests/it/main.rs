@@ -15,6 +15,8 @@ mod crash;
 mod kills;
 mod life;
 mod mail;
+mod plans;
+mod questions;
 mod readme;
 mod names;
 mod objects;
