@@ -22,6 +22,7 @@ mod names;
 mod objects;
 mod team;
 mod task_crash;
+mod task_kills;
 mod task_life;
 mod tidy;
 mod volume;
