@@ -59,8 +59,8 @@ fn id(run: &Run<'_>, call: &ToolCall) -> MessageId {
     MessageId::derived(&["question", run.call_id(call).as_str()])
 }
 
-/// Whether a call has been asked about and its question is not known to be closed: then it has not
-/// run, whatever was begun.
+/// Whether a call has been asked about and nobody has acted on a yes: then it has not run, whatever
+/// was begun.
 pub fn is_asked_about(run: &Run<'_>, call: &ToolCall) -> bool {
     run.inbox.has_asked(&id(run, call))
 }
@@ -68,6 +68,14 @@ pub fn is_asked_about(run: &Run<'_>, call: &ToolCall) -> bool {
 /// Asks, unless it stands there already, and waits for the end. A SHUTDOWN ends the wait; the question
 /// stays, and so does an answer.
 pub fn ask(run: &Run<'_>, question: &Question) -> Result<Result<Decided, Interrupted>, StoreError> {
+    if let Some(end) = run.inbox.closed_at(&question.id) {
+        let decided = first_decision(run, question, Some(end));
+        return Ok(Ok(decided.unwrap_or(Decided {
+            asked: Asked::Expired,
+            by: None,
+            always: false,
+        })));
+    }
     put(run, question)?;
     let about = format!("for {} to decide: {}", question.approver, headline(&question.text, 60));
     run.office.statuses.set(run.name, Activity::Waiting, about);

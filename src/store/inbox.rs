@@ -61,6 +61,8 @@ struct State {
     interrupts: BTreeSet<Position>,
     /// Questions of this teammate behind the cursor.
     asked: BTreeMap<MessageId, Message>,
+    /// Where the lines stand that have closed a question without an answer.
+    closed: BTreeMap<MessageId, Position>,
     losses: Vec<String>,
 }
 
@@ -90,6 +92,7 @@ impl Inbox {
             begun: None,
             interrupts: BTreeSet::new(),
             asked: BTreeMap::new(),
+            closed: BTreeMap::new(),
             losses: Vec::new(),
         };
         state.reader.journal().anchor(cursor)?;
@@ -183,15 +186,22 @@ impl Inbox {
         state.unread().find(answers).cloned()
     }
 
-    /// Whether this teammate has asked the question `id` and it is not settled.
+    /// Whether this teammate has asked the question `id` and has not acted on a yes.
     pub fn has_asked(&self, id: &MessageId) -> bool {
         self.0.lock().asked.contains_key(id)
+    }
+
+    /// Where the line stands that has closed the question `id` without an answer.
+    pub fn closed_at(&self, id: &MessageId) -> Option<Position> {
+        self.0.lock().closed.get(id).copied()
     }
 
     /// The questions that this teammate has asked while it worked on tasks, and that are not settled.
     pub fn asked_for_tasks(&self) -> Vec<Message> {
         let state = self.0.lock();
+        let is_open = |it: &&Message| !state.closed.contains_key(&it.envelope.id);
         let of_tasks = state.asked.values().filter(|it| it.envelope.task_id.is_some());
+        let of_tasks = of_tasks.filter(is_open);
         of_tasks.cloned().collect()
     }
 
@@ -390,9 +400,14 @@ impl State {
             (true, Some(QuestionStep::Asked)) => {
                 self.asked.insert(said.id.clone(), message.clone());
             }
-            (true, Some(_)) => {
+            (true, Some(QuestionStep::Decided)) => {
                 if let Some(id) = &said.in_reply_to {
                     self.asked.remove(id);
+                }
+            }
+            (true, Some(QuestionStep::Expired | QuestionStep::Withdrawn)) => {
+                if let Some(id) = &said.in_reply_to {
+                    self.closed.entry(id.clone()).or_insert(message.at);
                 }
             }
             (false, _) | (true, None) => {}
