@@ -103,8 +103,11 @@ fn a_question_of_a_task_that_a_kill_gave_back_is_open_no_more() {
     let mut daemon = team.up();
     let first = until_asked(&team, "lead", 1);
     daemon.kill();
+    decide(&team, "lead", "user", "late", &first, true);
     let daemon = team.up();
     let second = until_asked(&team, "lead", 2);
+    let is_told = |line: &Value| line["in_reply_to"] == "late";
+    assert!(team.mail("user").iter().any(is_told), "the answer to the first changes nothing");
     assert_eq!(approvals(&team), [&*second]);
     team.run(&["approve", &first]).exits(1);
     team.run(&["approve", &second]).ok();
