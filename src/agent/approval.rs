@@ -4,16 +4,19 @@
 //! decides it, and the order of that file says what came first. Its id follows from the call: after
 //! a restart it is the same question, and an answer that came meanwhile counts.
 
-use super::Run;
+use super::{Run, run::Meanwhile};
 use crate::{
     base::{Interrupted, text::headline},
     journal::Position,
     model::{
-        AgentName, Asked, Envelope, Kind, Message, MessageId, Pattern, Protocol, ProtocolEvent,
-        ProtocolFsm, QuestionStep, Told, ToolCall,
+        AgentName, Asked, Envelope, Kind, MessageId, Pattern, Protocol, ProtocolEvent, ProtocolFsm,
+        QuestionStep, Told, ToolCall,
     },
-    store::{Activity, Standing, StoreError},
+    store::{Activity, Inbox, MessageBus, StoreError},
 };
+
+/// Why a question about a task is withdrawn.
+const GIVEN_BACK: &str = "the work was given back";
 
 /// Something to be decided.
 pub struct Question {
@@ -40,7 +43,7 @@ pub struct Decided {
 impl Question {
     /// About a plan, to the teammate's approver.
     pub fn plan(run: &Run<'_>, call: &ToolCall, plan: String) -> Self {
-        let approver = run.office.approver_of(run.name);
+        let approver = run.office.team.approver_of(run.name);
         Self { id: id(run, call), protocol: Protocol::PlanApproval, approver, text: plan }
     }
 
@@ -56,19 +59,24 @@ fn id(run: &Run<'_>, call: &ToolCall) -> MessageId {
     MessageId::derived(&["question", run.call_id(call).as_str()])
 }
 
+/// Whether a call has been asked about and nobody has acted on a yes: then it has not run, whatever
+/// was begun.
+pub fn is_asked_about(run: &Run<'_>, call: &ToolCall) -> bool {
+    run.inbox.has_asked(&id(run, call))
+}
+
 /// Asks, unless it stands there already, and waits for the end. A SHUTDOWN ends the wait; the question
 /// stays, and so does an answer.
 pub fn ask(run: &Run<'_>, question: &Question) -> Result<Result<Decided, Interrupted>, StoreError> {
-    match run.inbox.question(&question.id) {
-        Some(Standing::Decided(line)) => return Ok(Ok(decided_before(run, &line))),
-        Some(Standing::Expired) => return Ok(Ok(Decided::unanswered(Asked::Expired))),
-        Some(Standing::Withdrawn) => return Ok(Ok(Decided::unanswered(Asked::Withdrawn))),
-        Some(Standing::Open) => send_copy_once(run, question)?,
-        None => {
-            run.office.bus.reply(&step(run, question, QuestionStep::Asked))?;
-            run.office.bus.reply(&copy(run, question))?;
-        }
+    if let Some(end) = run.inbox.closed_at(&question.id) {
+        let decided = first_decision(run, question, Some(end));
+        return Ok(Ok(decided.unwrap_or(Decided {
+            asked: Asked::Expired,
+            by: None,
+            always: false,
+        })));
     }
+    put(run, question)?;
     let about = format!("for {} to decide: {}", question.approver, headline(&question.text, 60));
     run.office.statuses.set(run.name, Activity::Waiting, about);
     run.office.statuses.update(run.name, |status| status.question = Some(question.id.clone()));
@@ -77,68 +85,37 @@ pub fn ask(run: &Run<'_>, question: &Question) -> Result<Result<Decided, Interru
     run.office.statuses.update(run.name, |status| status.question = None);
     run.office.statuses.set(run.name, Activity::Working, "after the decision".to_owned());
     match decided {
-        Ok(decided) => {
-            note(run, question, &decided)?;
-            Ok(Ok(decided))
-        }
+        Ok(decided) => Ok(Ok(decided)),
         Err(Interrupted::Late) => expire(run, question).map(Ok),
         Err(why) => Ok(Err(why)),
     }
 }
 
-/// Writes the decision down before anything follows from it: a restart finds the same one, and knows
-/// that what was allowed may have begun.
-fn note(run: &Run<'_>, question: &Question, decided: &Decided) -> Result<(), StoreError> {
-    let (yes, text) = match &decided.asked {
-        Asked::Approved(reason) => (true, reason.clone()),
-        Asked::Rejected(reason) => (false, reason.clone()),
-        Asked::Open | Asked::Expired | Asked::Withdrawn => return Ok(()),
-    };
-    let line = Envelope {
-        decision: Some(yes),
-        always: decided.always,
-        content: text,
-        ..step(run, question, QuestionStep::Decided)
-    };
-    run.office.bus.reply(&line)?;
-    Ok(())
-}
-
-/// What was decided before a restart, and the message that decided it, if that is still unread.
-fn decided_before(run: &Run<'_>, line: &Envelope) -> Decided {
-    let yes = line.decision.unwrap_or_default();
-    let reason = line.content.clone();
-    let asked = if yes { Asked::Approved(reason) } else { Asked::Rejected(reason) };
-    let question = line.in_reply_to.as_ref();
-    let decisions = question.map(|id| run.inbox.decisions(id)).unwrap_or_default();
-    let by = decisions.into_iter().find(|it| it.envelope.decision == Some(yes));
-    let by = by.map(|it| (it.envelope.from, it.envelope.id));
-    Decided { asked, by, always: line.always }
-}
-
-impl Decided {
-    fn unanswered(asked: Asked) -> Self {
-        Self { asked, by: None, always: false }
-    }
-}
-
-/// The copy for whoever is asked. It is written after the line in the own mailbox.
-fn copy(run: &Run<'_>, question: &Question) -> Envelope {
-    let (id, me, approver) = (question.id.clone(), run.name.clone(), question.approver.clone());
-    Envelope {
+/// The line in the own mailbox first, then the copy: killed in between, the copy is made at the next
+/// start.
+fn put(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
+    let bus = &run.office.bus;
+    let copy = Envelope {
         protocol: Some(question.protocol),
         hops: run.work.envelope.hops.saturating_add(1),
-        ..Envelope::new(id, me, approver, Kind::Request, for_approver(question))
+        ..Envelope::new(
+            question.id.clone(),
+            run.name.clone(),
+            question.approver.clone(),
+            Kind::Request,
+            for_approver(question),
+        )
+    };
+    if run.inbox.has_asked(&question.id) {
+        let start = bus.start_of(&question.approver)?;
+        if !bus.has(&question.approver, run.name, &question.id, start)? {
+            bus.reply(&copy)?;
+        }
+        return Ok(());
     }
-}
-
-/// Killed between the line and its copy, the copy is made at the next start.
-fn send_copy_once(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
-    let bus = &run.office.bus;
-    let start = bus.start_of(&question.approver)?;
-    if !bus.has(&question.approver, run.name, &question.id, start)? {
-        bus.reply(&copy(run, question))?;
-    }
+    let own = step(run, question, QuestionStep::Asked, question.id.clone(), &question.text);
+    bus.reply(&own)?;
+    bus.reply(&copy)?;
     Ok(())
 }
 
@@ -152,24 +129,21 @@ fn for_approver(question: &Question) -> String {
 }
 
 /// A line of the question's life in the own mailbox.
-fn step(run: &Run<'_>, question: &Question, what: QuestionStep) -> Envelope {
-    let (word, text) = match what {
-        QuestionStep::Asked => ("asked", question.text.as_str()),
-        QuestionStep::Decided => ("decided", ""),
-        QuestionStep::Expired => ("expired", "nobody has decided in time"),
-        QuestionStep::Withdrawn => ("withdrawn", "the work was given back"),
-    };
-    let is_first = what == QuestionStep::Asked;
-    let id = if is_first {
-        question.id.clone()
-    } else {
-        MessageId::derived(&[word, question.id.as_str()])
-    };
+fn step(
+    run: &Run<'_>,
+    question: &Question,
+    what: QuestionStep,
+    id: MessageId,
+    text: &str,
+) -> Envelope {
     let me = run.name.clone();
+    // A question about a message names no task, whatever the message names.
+    let task_id = run.work.envelope.task_id.clone().filter(|_| run.meanwhile == Meanwhile::Pause);
     Envelope {
         protocol: Some(question.protocol),
         question: Some(what),
-        in_reply_to: (!is_first).then(|| question.id.clone()),
+        in_reply_to: (what != QuestionStep::Asked).then(|| question.id.clone()),
+        task_id,
         ..Envelope::new(id, me.clone(), me, Kind::Event, text)
     }
 }
@@ -187,7 +161,7 @@ fn first_decision(run: &Run<'_>, question: &Question, end: Option<Position>) -> 
     for message in decisions.into_iter().filter(|it| end.is_none_or(|end| it.at < end)) {
         let said = message.envelope.clone();
         let event = ProtocolEvent::Decision {
-            by: speaker(run, &message),
+            by: run.office.team.who_decides(&message, run.name),
             yes: said.decision.unwrap_or_default(),
             reason: said.content.clone(),
         };
@@ -199,31 +173,48 @@ fn first_decision(run: &Run<'_>, question: &Question, end: Option<Position>) -> 
     None
 }
 
-/// Who speaks: a line without a seal has no authority of a teammate, so it counts as nobody's, which
-/// is the asker's own.
-fn speaker(run: &Run<'_>, message: &Message) -> AgentName {
-    let from = &message.envelope.from;
-    let is_teammate = run.office.team.teammates.contains_key(from);
-    if is_teammate && !message.sealed { run.name.clone() } else { from.clone() }
-}
-
 /// Nobody has decided in time, unless a decision stands before the line that says so.
 fn expire(run: &Run<'_>, question: &Question) -> Result<Decided, StoreError> {
-    let place = run.office.bus.reply(&step(run, question, QuestionStep::Expired))?;
+    let id = MessageId::derived(&["expired", question.id.as_str()]);
+    let text = "nobody has decided in time";
+    let line = step(run, question, QuestionStep::Expired, id, text);
+    let place = run.office.bus.reply(&line)?;
     run.inbox.pull()?;
     let decided = first_decision(run, question, Some(place));
-    Ok(decided.unwrap_or_else(|| Decided::unanswered(Asked::Expired)))
+    Ok(decided.unwrap_or(Decided { asked: Asked::Expired, by: None, always: false }))
+}
+
+/// Says in the own mailbox that a call is allowed and from now on may have run.
+pub fn note_decided(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
+    let id = MessageId::derived(&["decided", question.id.as_str()]);
+    let line = step(run, question, QuestionStep::Decided, id, "allowed; the call is made now");
+    run.office.bus.reply(&line)?;
+    run.inbox.pull()
 }
 
 /// Says in the own mailbox that an answer is no longer wanted.
 pub fn withdraw(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
-    run.office.bus.reply(&step(run, question, QuestionStep::Withdrawn))?;
+    let id = MessageId::derived(&["withdrawn", question.id.as_str()]);
+    let line = step(run, question, QuestionStep::Withdrawn, id, GIVEN_BACK);
+    run.office.bus.reply(&line)?;
     Ok(())
 }
 
-/// Whether a call has asked for leave and nobody has decided yet: then it has not begun.
-pub fn waits_for_leave(run: &Run<'_>, call: &ToolCall) -> bool {
-    run.inbox.question(&id(run, call)) == Some(Standing::Open)
+/// Withdraws what an earlier life has asked while it worked on tasks: they went back with it, and
+/// whoever takes them asks anew.
+pub fn withdraw_of_tasks(bus: &MessageBus, inbox: &Inbox) -> Result<(), StoreError> {
+    for asked in inbox.asked_for_tasks() {
+        let said = asked.envelope;
+        let id = MessageId::derived(&["withdrawn", said.id.as_str()]);
+        let line = Envelope {
+            protocol: said.protocol,
+            question: Some(QuestionStep::Withdrawn),
+            in_reply_to: Some(said.id),
+            ..Envelope::new(id, said.from, said.to, Kind::Event, GIVEN_BACK)
+        };
+        bus.reply(&line)?;
+    }
+    Ok(())
 }
 
 /// Remembers that something may happen without asking, until the teammate is started anew.

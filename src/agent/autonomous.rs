@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::{
     Desk, Ended, ModelLoop, Office, Run, Worker,
+    approval::withdraw_of_tasks,
     run::{Meanwhile, as_mail, cut_off},
     shutdown::announce,
 };
@@ -125,6 +126,9 @@ impl AutonomousAgent {
         if self.inbox.life().desired == Desired::Stopped {
             // It has said that it stops and was kept from ending: it does not come back by itself.
             return self.end(Ending::Stopped);
+        }
+        if self.claim.is_none() {
+            withdraw_of_tasks(&self.office.bus, &self.inbox)?;
         }
         let orders = self.inbox.shutdowns();
         if !orders.is_empty() {

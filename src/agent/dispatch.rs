@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::{
     Run,
-    approval::{Question, ask, remember, withdraw},
+    approval::{Question, ask, note_decided, remember, withdraw},
     run::Meanwhile,
 };
 use crate::{
     base::{Interrupted, left_overs::Mark},
-    guard::{Verdict, decide, pattern_of},
+    guard::{Verdict, decide, exactly},
     model::{AgentName, Asked, MessageId, Protocol, RunId, ToolCall, ToolResult},
     store::{Activity, StoreError},
     tools::{Attempt, Caller, Outcome, Prepared, ToolError},
@@ -74,7 +74,6 @@ fn admit(run: &mut Run<'_>, call: &ToolCall, prepared: Prepared) -> Result<Admit
         },
         Verdict::Allow => {}
     }
-    *run.begun = Some(call.id.clone());
     let ran = match (prepared.run)(run.scope) {
         Ok(outcome) => Ok(Ok(outcome)),
         Err(ToolError::Failed(why)) => Ok(Err(why)),
@@ -117,10 +116,10 @@ fn ask_leave(
     };
     let refusal = match decided.asked {
         Asked::Approved(_) => {
+            note_decided(run, &question)?;
             if decided.always {
-                for pattern in prepared.accesses.iter().filter_map(|it| pattern_of(&call.tool, it))
-                {
-                    remember(run, pattern)?;
+                for access in &prepared.accesses {
+                    remember(run, exactly(&call.tool, access))?;
                 }
             }
             return Ok(Ok(Ok(decided.by)));

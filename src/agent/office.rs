@@ -184,14 +184,6 @@ impl Office {
         self.refused.load(Ordering::SeqCst)
     }
 
-    /// Who approves the plans of `name`.
-    pub fn approver_of(&self, name: &AgentName) -> AgentName {
-        let own = self.team.teammates.get(name).and_then(|teammate| teammate.approver.clone());
-        let approver = own.unwrap_or_else(|| self.team.approver.clone());
-        // Nobody decides what they have asked.
-        if approver == *name { AgentName::user() } else { approver }
-    }
-
     /// What `name` works with.
     pub fn desk(&self, name: &AgentName) -> Arc<Desk> {
         let desk = self.desks.get(name);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Desk, Office, approval::waits_for_leave, dispatch::dispatch};
+use super::{Desk, Office, approval::is_asked_about, dispatch::dispatch};
 use crate::{
     base::{Haste, Interrupted, Scope},
     guard::Rights,
@@ -87,23 +87,28 @@ impl Run<'_> {
 
     /// Whether the run shall end before its next turn or call.
     pub fn has_to_stop(&self) -> bool {
-        matches!(self.scope.stop.requested(), Some(Haste::Grace(_) | Haste::Now))
+        has_to_stop(self.scope)
     }
 
     /// Runs a call and keeps its result. A call that is cut off by the end of its teammate has a
     /// result only where it can't simply be made again.
     pub fn call_tool(&mut self, call: &ToolCall) -> Result<(), StoreError> {
         let is_repeatable = self.desk.is_repeatable(call);
-        let has_begun = self.begun.as_ref() == Some(&call.id) && !waits_for_leave(self, call);
-        let attempt = if has_begun { Attempt::Again } else { Attempt::First };
-        *self.begun = has_begun.then(|| call.id.clone());
+        let was_begun = self.begun.as_ref() == Some(&call.id) && !is_asked_about(self, call);
+        let attempt = if was_begun {
+            Attempt::Again
+        } else {
+            *self.begun = Some(call.id.clone());
+            Attempt::First
+        };
         let result = if attempt == Attempt::Again && !is_repeatable {
             cut_off(call)
         } else {
             match dispatch(self, call, attempt)? {
                 Ok(result) => result,
-                // It has not begun, or can be made again: then it is, at the next start.
-                Err(Interrupted::Stopping) if is_repeatable || self.begun.is_none() => {
+                Err(Interrupted::Stopping) if is_repeatable => return Ok(()),
+                Err(Interrupted::Stopping) if is_asked_about(self, call) => {
+                    *self.begun = None;
                     return Ok(());
                 }
                 Err(Interrupted::Stopping) => failed(
@@ -168,6 +173,11 @@ impl Run<'_> {
         let parts = [self.name.as_str(), work.from.as_str(), work.id.as_str(), call.id.as_str()];
         CallId::derived(&parts)
     }
+}
+
+/// Whether whatever waits in `scope` shall end before its next turn or call.
+pub fn has_to_stop(scope: &Scope) -> bool {
+    matches!(scope.stop.requested(), Some(Haste::Grace(_) | Haste::Now))
 }
 
 /// A message as a turn of a conversation.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::{
     AutonomousAgent, Ended, ModelLoop, Run, Step, Worker,
-    run::{Meanwhile, as_mail},
+    run::{Meanwhile, as_mail, has_to_stop},
 };
 use crate::{
     base::{Haste, Scope, text::headline},
@@ -55,6 +55,10 @@ impl AutonomousAgent {
                     {
                         if let Step::Ended(ending) = self.handle(&mail)? {
                             return Ok(Step::Ended(ending));
+                        }
+                        // The message is still in hand; the next step ends the teammate.
+                        if has_to_stop(&self.scope) {
+                            return Ok(Step::Worked(id));
                         }
                     }
                 }

@@ -13,8 +13,11 @@ use super::{
 };
 use crate::{
     base::text::headline,
-    model::{AgentName, Envelope, Kind, Message, MessageId, Protocol, QuestionStep},
-    store::{MessageBus, Store, StoreError},
+    model::{
+        AgentName, Asked, Envelope, Kind, Message, MessageId, Protocol, ProtocolEvent, ProtocolFsm,
+        QuestionStep,
+    },
+    store::{MessageBus, Store, StoreError, TeamFile},
 };
 
 #[derive(Serialize)]
@@ -34,8 +37,8 @@ pub fn approvals(
     printer: &mut Printer,
 ) -> Result<Code, Failure> {
     let store = context.store()?;
-    let (bus, _) = context.bus(&store)?;
-    let questions = open_questions(&store, &bus)?;
+    let (bus, file) = context.bus(&store)?;
+    let questions = open_questions(&store, &bus, file.as_ref())?;
     for question in &questions {
         let said = &question.envelope;
         if args.json {
@@ -101,7 +104,7 @@ pub fn decide(
 }
 
 fn find(client: &Client<'_>, id: &str) -> Result<Message, Failure> {
-    let questions = open_questions(&client.store, &client.bus)?;
+    let questions = open_questions(&client.store, &client.bus, client.team.as_ref())?;
     let mut found = questions.into_iter().filter(|it| it.envelope.id.as_str().starts_with(id));
     match (found.next(), found.next()) {
         (Some(only), None) if id.len() >= 3 => Ok(only),
@@ -113,25 +116,45 @@ fn find(client: &Client<'_>, id: &str) -> Result<Message, Failure> {
 }
 
 /// The questions that wait for a decision, by asker and in the order they were asked.
-pub fn open_questions(store: &Store, bus: &MessageBus) -> Result<Vec<Message>, Failure> {
+pub fn open_questions(
+    store: &Store,
+    bus: &MessageBus,
+    file: Option<&TeamFile>,
+) -> Result<Vec<Message>, Failure> {
     let mut open = Vec::new();
     for name in &bus.roster().members {
         // Somebody whose life or mailbox can't be read is told of by `status`.
         let Ok(mail) = unsettled(store, bus, name) else { continue };
         let is_asked =
             |it: &&Message| it.sealed && it.envelope.question == Some(QuestionStep::Asked);
-        let ends = |it: &Message, id: &MessageId| {
-            let said = &it.envelope;
-            // Only the asker says how its question stands; what the user has said, it will find.
-            let closes = (it.sealed && said.question.is_some_and(|it| it != QuestionStep::Asked))
-                || (said.decision.is_some() && said.from == AgentName::user());
-            closes && said.in_reply_to.as_ref() == Some(id)
-        };
         let asked = mail.iter().filter(is_asked);
-        let still = asked.filter(|it| !mail.iter().any(|end| ends(end, &it.envelope.id)));
-        open.extend(still.cloned());
+        open.extend(asked.filter(|it| is_open(it, &mail, file)).cloned());
     }
     Ok(open)
+}
+
+/// Whether no line of its asker's mailbox decides or closes a question: only the word of somebody who
+/// may decide it counts.
+fn is_open(question: &Message, mail: &[Message], file: Option<&TeamFile>) -> bool {
+    let Some(protocol) = question.envelope.protocol else { return false };
+    let (id, asker) = (&question.envelope.id, &question.envelope.from);
+    let approver = file.map_or_else(AgentName::user, |file| file.team.approver_of(asker));
+    let mut fsm = ProtocolFsm::new(id.clone(), asker.clone(), approver, protocol);
+    for message in mail.iter().filter(|it| it.envelope.in_reply_to.as_ref() == Some(id)) {
+        let said = &message.envelope;
+        let event = match (said.question.filter(|_| message.sealed), said.decision) {
+            (Some(QuestionStep::Expired), _) => ProtocolEvent::Deadline,
+            (Some(QuestionStep::Withdrawn), _) => ProtocolEvent::Withdrawal,
+            (Some(QuestionStep::Asked | QuestionStep::Decided) | None, Some(yes)) => {
+                let by = file.map(|it| it.team.who_decides(message, asker));
+                let by = by.unwrap_or_else(|| said.from.clone());
+                ProtocolEvent::Decision { by, yes, reason: String::new() }
+            }
+            (Some(QuestionStep::Asked | QuestionStep::Decided) | None, None) => continue,
+        };
+        fsm.on(event);
+    }
+    fsm.state == Asked::Open
 }
 
 /// What lies behind somebody's cursor: a question that is open is asked there.

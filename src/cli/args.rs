@@ -442,5 +442,5 @@ pub struct Check {
 #[derive(Debug, clap::Args)]
 pub struct Help {
     /// A verb, `formats` or `clerk`
-    pub topic: Option<String>,
+    pub topic: Vec<String>,
 }

@@ -31,6 +31,11 @@ pub fn is_attended() -> bool {
 
 /// Asks until there is no daemon any more, or nobody answers.
 pub fn attach(context: &Context, printer: &mut Printer) -> Result<Code, Failure> {
+    if !is_attended() {
+        return Err(Failure::usage(
+            "attach asks at a terminal; elsewhere use `postroom approvals` and `postroom approve ID`",
+        ));
+    }
     let client = Client::new(context, AgentName::user())?;
     if !context.is_up() {
         return Err(Failure::no_daemon("no daemon is up; `postroom up` starts one"));
@@ -85,7 +90,7 @@ fn ask_on(
 ) -> Result<(), Failure> {
     let mut asked: BTreeSet<MessageId> = BTreeSet::new();
     while !is_over() {
-        for question in open_questions(&client.store, &client.bus)? {
+        for question in open_questions(&client.store, &client.bus, client.team.as_ref())? {
             if asked.insert(question.envelope.id.clone()) && !ask(client, &question, printer)? {
                 return Ok(());
             }

@@ -15,21 +15,27 @@ const FORMATS: &str = include_str!("formats.txt");
 /// Explains.
 pub fn help(args: &Help, printer: &mut Printer) -> Result<Code, Failure> {
     let mut command = Args::command();
-    let text = match args.topic.as_deref() {
-        None => command.render_long_help().to_string(),
-        Some("formats") => FORMATS.to_owned(),
-        Some("clerk") => clerk::help(),
-        Some(verb) => {
+    let topic: Vec<&str> = args.topic.iter().map(String::as_str).collect();
+    let text = match topic.as_slice() {
+        [] => command.render_long_help().to_string(),
+        ["formats"] => FORMATS.to_owned(),
+        ["clerk"] => clerk::help(),
+        verbs => {
             command.build();
-            let Some(found) = command.find_subcommand_mut(verb) else {
-                return Err(Failure::usage(format!(
-                    "nothing is called {verb:?}; `postroom help` lists the verbs, and there are \
-                     `help formats` and `help clerk`"
-                )));
-            };
+            let mut found = &mut command;
+            for verb in verbs {
+                found = found.find_subcommand_mut(verb).ok_or_else(|| unknown(verb))?;
+            }
             found.render_long_help().to_string()
         }
     };
     printer.say(&text);
     Ok(Code::Ok)
+}
+
+fn unknown(verb: &str) -> Failure {
+    Failure::usage(format!(
+        "nothing is called {verb:?}; `postroom help` lists the verbs, and there are `help formats` \
+         and `help clerk`"
+    ))
 }

@@ -149,6 +149,10 @@ pub fn is_idle(context: &Context, store: &Store) -> Result<bool, Failure> {
     if !view.up {
         return Err(Failure::no_daemon("no daemon is up; `postroom up` starts one"));
     }
+    if view.questions > 0 {
+        let text = format!("somebody waits for you: {}", view.why.join("; "));
+        return Err(Failure { code: Code::Needed, text });
+    }
     Ok(view.teammates.iter().all(rests) && view.tasks.in_progress == 0 && view.tasks.ready == 0)
 }
 
@@ -163,8 +167,8 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
         let doing = status.as_ref().and_then(|it| it.teammates.get(&name)).filter(|_| up);
         teammates.push(teammate(context, store, &name, doing)?);
     }
-    let (bus, _) = context.bus(store)?;
-    let questions = open_questions(store, &bus)?;
+    let (bus, file) = context.bus(store)?;
+    let questions = open_questions(store, &bus, file.as_ref())?;
     let (health, why, next) = judge(up, dead_letters, &questions, &tasks, &teammates);
     let status = status.filter(|_| up);
     Ok(View {
@@ -311,10 +315,6 @@ fn judge(
         why.push(counted(dead_letters, "dead letter"));
         next.push("postroom dead list".to_owned());
     }
-    if tasks.failed > 0 {
-        why.push(format!("failed: {}", counted(tasks.failed, "task")));
-        next.push("postroom task list --status failed".to_owned());
-    }
     if !why.is_empty() {
         return (Health::NeedsYou, why, next);
     }
@@ -331,7 +331,8 @@ fn judge(
     let none_is_open = tasks.ready + tasks.in_progress == 0;
     if nobody_works && none_is_open && tasks.blocked > 0 {
         why.push(format!("{} tasks wait for others that will not be done", tasks.blocked));
-        next.push("postroom task list --status pending".to_owned());
+        next.push("postroom task list --status failed".to_owned());
+        next.push("postroom task retry ID".to_owned());
     }
     let is_stuck = nobody_works && !why.is_empty();
     (if is_stuck { Health::Stuck } else { Health::Fine }, why, next)

@@ -67,7 +67,6 @@ impl TaskConsumer {
         now: Moment,
     ) -> Result<Option<Moment>, StoreError> {
         let board = &instance.office.board;
-        self.end_leases(instance, now)?;
         self.give_back(instance)?;
         let (news, dead, place) = board.take_news()?;
         let changed = !news.is_empty() || !dead.is_empty() || !self.pending.is_empty();
@@ -86,6 +85,8 @@ impl TaskConsumer {
             instance.store().cursors()?.move_to(&board_name(), place)?;
         }
         self.repeats = false;
+        // A renewal that has come in time counts, however late it is read.
+        self.end_leases(instance, now)?;
         Ok(earliest(self.leases.values().map(|(_, at)| Some(*at))))
     }
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 pub use decide::decide;
 pub use protected::{kept_from_reading, kept_from_writing};
-pub use rules::pattern_of;
+pub use rules::exactly;
 
 use crate::model::{PermissionMode, Rule};
 

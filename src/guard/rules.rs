@@ -19,6 +19,9 @@ fn matches(rule: &Rule, access: &Access) -> bool {
         // A rule about a whole tool is about all that it does.
         return true;
     };
+    if let Some(exact) = of.strip_prefix('=') {
+        return exact == text_of(access);
+    }
     match access {
         Access::Read(path) | Access::Write(path) => {
             let glob = GlobBuilder::new(of).literal_separator(true).build();
@@ -32,16 +35,18 @@ fn matches(rule: &Rule, access: &Access) -> bool {
     }
 }
 
-/// The pattern that allows just this access, for somebody who says `always`. None where no pattern
-/// says just this: a command that a shell would act upon is asked about each time.
-pub fn pattern_of(tool: &str, access: &Access) -> Option<Pattern> {
-    let of = match access {
-        Access::Read(path) | Access::Write(path) => globset::escape(&path.display().to_string()),
-        Access::Run(command) if is_simple(command) && !command.ends_with(':') => command.clone(),
-        Access::Run(_) => return None,
+/// The pattern that is about just this access, for somebody who has read it and says `always`: no
+/// star in it means more than itself, and it may hold what a shell acts upon.
+pub fn exactly(tool: &str, access: &Access) -> Pattern {
+    Pattern { tool: tool.to_owned(), of: Some(format!("={}", text_of(access))) }
+}
+
+fn text_of(access: &Access) -> String {
+    match access {
+        Access::Read(path) | Access::Write(path) => path.display().to_string(),
+        Access::Run(command) => command.clone(),
         Access::Team(name) => name.clone(),
-    };
-    Some(Pattern { tool: tool.to_owned(), of: Some(of) })
+    }
 }
 
 /// `words` alone, or with `:*` (or ` *`) behind it as the beginning of a command, by whole words.
@@ -80,6 +85,26 @@ mod tests {
             .map(|(ruling, text)| Rule { ruling: *ruling, pattern: Pattern::parse(text).unwrap() })
             .collect();
         ruling(&rules, tool, access)
+    }
+
+    #[test]
+    fn always_is_about_one_access_and_no_other() {
+        for command in ["rm *", "cargo test:*", "echo x >> a.txt", "a && b", "echo $(date)"] {
+            let pattern = exactly("bash", &Access::Run(command.to_owned())).to_string();
+            let allows = |other: &str| {
+                let access = Access::Run(other.to_owned());
+                verdict(&[(Ruling::Allow, &pattern)], "bash", &access).is_some()
+            };
+            assert!(allows(command), "{pattern}");
+            for other in ["rm -rf a", "cargo test -q", "echo x >> a.txt; b", "a", "echo  $(date)"] {
+                assert!(!allows(other), "{pattern} allows {other}");
+            }
+        }
+        let star = exactly("write_file", &Access::Write("a*[1].txt".into())).to_string();
+        let writes = |path: &str| {
+            verdict(&[(Ruling::Allow, &star)], "write_file", &Access::Write(path.into())).is_some()
+        };
+        assert!(writes("a*[1].txt") && !writes("ab1.txt"));
     }
 
     #[test]

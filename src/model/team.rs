@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use super::{AgentName, PermissionMode, Rule, message::resolve_lead};
+use super::{AgentName, Message, PermissionMode, Rule, message::resolve_lead};
 
 /// A team.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,6 +180,22 @@ impl Team {
         let stated = self.teammates.get(name).and_then(|teammate| teammate.claims);
         let default = if *name == self.lead { Claims::Assigned } else { Claims::Any };
         stated.unwrap_or(default)
+    }
+
+    /// Who approves the plans of `name`.
+    pub fn approver_of(&self, name: &AgentName) -> AgentName {
+        let own = self.teammates.get(name).and_then(|teammate| teammate.approver.clone());
+        let approver = own.unwrap_or_else(|| self.approver.clone());
+        // Nobody decides what they have asked.
+        if approver == *name { AgentName::user() } else { approver }
+    }
+
+    /// Whose word a decision in the mailbox of `asker` is. A teammate's line without a seal has no
+    /// authority, so it counts as nobody's, which is the asker's own.
+    pub fn who_decides(&self, message: &Message, asker: &AgentName) -> AgentName {
+        let from = &message.envelope.from;
+        let is_teammate = self.teammates.contains_key(from);
+        if is_teammate && !message.sealed { asker.clone() } else { from.clone() }
     }
 
     /// All who have a mailbox: teammates, outsiders and `user`.

@@ -19,8 +19,8 @@ use crate::{
     base::Wake,
     journal::{Position, ReadError, Subscription},
     model::{
-        AgentName, Desired, Envelope, Kind, Life, Message, MessageId, Obedience, Protocol,
-        QuestionStep, Span, Taken, Team, Tries, may_stop, obey,
+        AgentName, Desired, Kind, Life, Message, MessageId, Obedience, Protocol, QuestionStep,
+        Span, Taken, Team, Tries, may_stop, obey,
     },
 };
 
@@ -38,19 +38,6 @@ pub enum Rebirth {
     Process,
     /// Its thread died in this process.
     Thread,
-}
-
-/// How a question stands, as its asker has written it down.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
-    /// It waits for a decision.
-    Open,
-    /// It was decided, as this line says; what follows from it may have begun.
-    Decided(Box<Envelope>),
-    /// Nobody decided it in time.
-    Expired,
-    /// The asker no longer wants to know.
-    Withdrawn,
 }
 
 /// A teammate's mail and life.
@@ -73,7 +60,9 @@ struct State {
     begun: Option<Position>,
     interrupts: BTreeSet<Position>,
     /// Questions of this teammate behind the cursor.
-    questions: BTreeMap<MessageId, Standing>,
+    asked: BTreeMap<MessageId, Message>,
+    /// Where the lines stand that have closed a question without an answer.
+    closed: BTreeMap<MessageId, Position>,
     losses: Vec<String>,
 }
 
@@ -102,7 +91,8 @@ impl Inbox {
             rebirth,
             begun: None,
             interrupts: BTreeSet::new(),
-            questions: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            closed: BTreeMap::new(),
             losses: Vec::new(),
         };
         state.reader.journal().anchor(cursor)?;
@@ -196,9 +186,23 @@ impl Inbox {
         state.unread().find(answers).cloned()
     }
 
-    /// How a question of this teammate stands, as far as its own lines behind the cursor say.
-    pub fn question(&self, id: &MessageId) -> Option<Standing> {
-        self.0.lock().questions.get(id).cloned()
+    /// Whether this teammate has asked the question `id` and has not acted on a yes.
+    pub fn has_asked(&self, id: &MessageId) -> bool {
+        self.0.lock().asked.contains_key(id)
+    }
+
+    /// Where the line stands that has closed the question `id` without an answer.
+    pub fn closed_at(&self, id: &MessageId) -> Option<Position> {
+        self.0.lock().closed.get(id).copied()
+    }
+
+    /// The questions that this teammate has asked while it worked on tasks, and that are not settled.
+    pub fn asked_for_tasks(&self) -> Vec<Message> {
+        let state = self.0.lock();
+        let is_open = |it: &&Message| !state.closed.contains_key(&it.envelope.id);
+        let of_tasks = state.asked.values().filter(|it| it.envelope.task_id.is_some());
+        let of_tasks = of_tasks.filter(is_open);
+        of_tasks.cloned().collect()
     }
 
     /// The unread messages that say yes or no to the question `id`.
@@ -338,7 +342,6 @@ impl State {
         self.urgent.retain(|it| !places.contains(&it.at));
         let cursor = self.log.life().cursor;
         self.interrupts.retain(|place| *place >= cursor);
-        self.questions.retain(|_, standing| *standing == Standing::Open);
         Ok(())
     }
 
@@ -398,15 +401,22 @@ impl State {
     /// A line of a question's own life is no mail: it only says how the question stands.
     fn meet_question(&mut self, message: &Message) -> Result<(), StoreError> {
         let said = &message.envelope;
-        let standing = match said.question.filter(|_| message.sealed) {
-            Some(QuestionStep::Asked) => Standing::Open,
-            Some(QuestionStep::Decided) => Standing::Decided(Box::new(said.clone())),
-            Some(QuestionStep::Expired) => Standing::Expired,
-            Some(QuestionStep::Withdrawn) => Standing::Withdrawn,
-            None => return Ok(()),
-        };
-        let question = said.in_reply_to.clone().unwrap_or_else(|| said.id.clone());
-        self.questions.insert(question, standing);
+        match (message.sealed, said.question) {
+            (true, Some(QuestionStep::Asked)) => {
+                self.asked.insert(said.id.clone(), message.clone());
+            }
+            (true, Some(QuestionStep::Decided)) => {
+                if let Some(id) = &said.in_reply_to {
+                    self.asked.remove(id);
+                }
+            }
+            (true, Some(QuestionStep::Expired | QuestionStep::Withdrawn)) => {
+                if let Some(id) = &said.in_reply_to {
+                    self.closed.entry(id.clone()).or_insert(message.at);
+                }
+            }
+            (false, _) | (true, None) => {}
+        }
         Ok(())
     }
 

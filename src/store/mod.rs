@@ -24,7 +24,7 @@ pub use bus::{MessageBus, Roster, SendError};
 pub use conversation::Kept;
 pub use cursors::Cursors;
 pub use dead::{DeadEntry, DeadLetters, News};
-pub use inbox::{Inbox, Rebirth, Standing};
+pub use inbox::{Inbox, Rebirth};
 pub use layout::{MAILBOX_FOLDER, find_root};
 pub use lives::{LifeLog, Lives};
 pub use reader::{DeadLine, Entry, MailReader};

@@ -8,17 +8,22 @@
     reason = "tests start processes and make files as outsiders do, and cut text they know"
 )]
 
+mod board;
 mod cli;
 mod hosting;
 mod crash;
 mod kills;
 mod life;
 mod mail;
+mod plans;
+mod questions;
 mod readme;
 mod names;
 mod objects;
 mod team;
 mod task_crash;
+mod task_kills;
+mod task_life;
 mod tidy;
 mod volume;
 mod verbs;
