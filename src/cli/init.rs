@@ -58,7 +58,8 @@ fn team_file(name: &AgentName, tests: Option<&str>) -> String {
     let tester = tests.map_or(String::new(), |command| {
         format!(
             ",\n    // The clerk runs this at each message; the rule below allows it.\n    \
-             \"tester\": {{\"role\": \"runs the tests\", \"script\": \"run {command}\"}}"
+             \"tester\": {{\"role\": \"runs the tests\", \"claims\": \"assigned\", \
+              \"script\": \"run {command}\"}}"
         )
     });
     let allowed = tests.map_or(String::new(), |command| format!(", \"bash({command}:*)\""));
