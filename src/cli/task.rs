@@ -182,7 +182,10 @@ fn cancel(
     let present = board.look(|it| it.get(&wanted).map(|task| StateWord::from(&task.state)))?;
     let present = present.ok_or_else(|| Failure::failed(format!("there is no task {id}")))?;
     if !matches!(present, StateWord::Pending | StateWord::InProgress) {
-        return Err(Failure::failed(format!("task {id} has ended: it is {}", present.as_str())));
+        return Err(Failure::failed(format!(
+            "nothing is changed: task {id} has ended, it is {}",
+            present.as_str()
+        )));
     }
     let task = record(board, update(id, present, StateWord::Cancelled, context.sender(None)?)?)?;
     print(board, &task, false, printer, task.state.as_str())

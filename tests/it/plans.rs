@@ -107,10 +107,9 @@ fn an_approval_does_not_cross_to_another_message() {
     let copy = team.until("the copy", |team| {
         team.mail("user").into_iter().find(|line| line["id"] == *question)
     });
-    assert_eq!(
-        (&copy["protocol"], &copy["content"]),
-        (&"plan_approval".into(), &"one thing".into())
-    );
+    let how = format!("one thing\n\n`postroom approve {question}` says yes");
+    assert_eq!(copy["protocol"], "plan_approval");
+    assert!(copy["content"].as_str().unwrap().starts_with(&how), "{copy}");
     assert_eq!(team.run(&["approve", &question[..5], "go on"]).exits(0).out, "");
     assert_eq!(team.until_answer_to("m")["status"], "ok");
     let next = team.until_answer_to("n");

@@ -224,7 +224,7 @@ fn a_task_in_hand_at_a_kill_is_done_again_by_somebody_and_fails_at_the_third_dea
     assert_eq!(until_status(&team, &then, "done")["attempt"], 1);
     team.until("both ends to be told", |team| (told(team).len() == 2).then_some(()));
     assert!(told(&team).values().all(|times| *times == 1));
-    assert!(team.run(&["status"]).ok().contains("failed: 1 task"));
+    assert!(team.run(&["status"]).ok().contains("1 failed"));
     end(&team, daemon);
 }
 
