@@ -1,8 +1,9 @@
 //! What becomes of a task in hand when its owner goes silent, is stopped, dies or is told that the task
 //! is not wanted any more, and who is told of its end.
 
-use std::fs;
+use std::{fs, time::Duration};
 
+use postroom::base::Clock;
 use serde_json::Value;
 
 use crate::{
@@ -76,6 +77,30 @@ fn a_lease_ends_unless_it_is_renewed_and_a_late_write_is_void() {
     assert_eq!(update(&team, &id, "2", "done", &["--result", "at last"]).ok(), "done\n");
     team.until("its end to be told", |team| (told(team).len() == 1).then_some(()));
     assert!(events(&team, "user")[0]["content"].as_str().unwrap().ends_with("at last"));
+    end(&team, daemon);
+}
+
+#[test]
+fn a_renewal_that_came_in_time_counts_when_it_is_read_late() {
+    let team = Team::new(TEAM);
+    let daemon = team.up();
+    let id = add(&team, &["nobody can do this", "--assignee", "mine"]);
+    // What follows from a later line is there: then the daemon has seen the claim before it.
+    let until_seen = |count: usize| {
+        let marker = add(&team, &["nobody can do this either"]);
+        team.run(&["task", "cancel", &marker]).ok();
+        team.until("the daemon to read on", |team| (told(team).len() == count).then_some(()));
+    };
+    team.run(&["task", "claim", &id, "--as", "ci", "--lease", "1"]).ok();
+    until_seen(1);
+    daemon.signal("STOP");
+    assert_eq!(update(&team, &id, "1", "in_progress", &["--lease", "60"]).ok(), "in_progress\n");
+    let clock = Clock::real();
+    let over = clock.now().after(Duration::from_millis(1100));
+    team.until("the end of the first lease", |_| (clock.now() > over).then_some(()));
+    daemon.signal("CONT");
+    until_seen(2);
+    assert_eq!(task(&team, &id)["status"], "in_progress");
     end(&team, daemon);
 }
 
@@ -244,7 +269,7 @@ fn tasks_go_to_those_who_may_and_can_do_them() {
     team.run(&["stop", "a"]).ok();
     team.run(&["stop", "b"]).ok();
     let free = add(&team, &["read README.md"]);
-    let clock = postroom::base::Clock::real();
+    let clock = Clock::real();
     let before = clock.now();
     let woken = add(&team, &["read README.md", "--assignee", "mine"]);
     until_status(&team, &woken, "done");
