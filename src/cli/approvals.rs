@@ -6,13 +6,14 @@ use serde::Serialize;
 
 use super::{
     args::{Approvals, Approve, Reject},
-    client::{Client, read_on},
+    client::Client,
     context::Context,
     failure::{Code, Failure},
     render::{Printer, SCHEMA, time_of},
 };
 use crate::{
     base::text::headline,
+    journal::{Line, ReadError},
     model::{
         AgentName, Asked, Envelope, Kind, Message, MessageId, Protocol, ProtocolEvent, ProtocolFsm,
         QuestionStep,
@@ -29,6 +30,9 @@ struct View<'a> {
     asked: Option<String>,
     text: &'a str,
 }
+
+/// How many lines are read at a time.
+const BATCH: usize = 4096;
 
 /// Lists what waits for a decision.
 pub fn approvals(
@@ -157,15 +161,42 @@ fn is_open(question: &Message, mail: &[Message], file: Option<&TeamFile>) -> boo
     fsm.state == Asked::Open
 }
 
-/// What lies behind somebody's cursor: a question that is open is asked there.
-fn unsettled(store: &Store, bus: &MessageBus, name: &AgentName) -> Result<Vec<Message>, Failure> {
+/// What bears on questions behind somebody's cursor: one that is open is asked there. Most mail is
+/// about none, and is not read any closer.
+fn unsettled(
+    store: &Store,
+    bus: &MessageBus,
+    name: &AgentName,
+) -> Result<Vec<Message>, StoreError> {
     let log = store.lives().open(name)?;
+    let mut found = Vec::new();
     if log.is_new() {
-        return Ok(Vec::new());
+        return Ok(found);
     }
-    let mut reader = bus.reader(name, log.life().cursor)?;
-    reader.journal().anchor(log.life().cursor).map_err(StoreError::from)?;
-    read_on(&mut reader)
+    let (mut place, mailbox) = (log.life().cursor, bus.mailbox(name));
+    let reader = bus.reader(name, place)?;
+    let journal = reader.journal();
+    journal.anchor(place)?;
+    loop {
+        let batch = match journal.read(place, BATCH) {
+            Err(ReadError::Lost { resume, .. }) => {
+                place = resume;
+                continue;
+            }
+            batch => batch?,
+        };
+        if batch.lines.is_empty() {
+            return Ok(found);
+        }
+        place = batch.next;
+        let about = batch.lines.iter().filter(|line| may_be_about_a_question(line));
+        found.extend(about.filter_map(|line| mailbox.parse(line).ok()));
+    }
+}
+
+fn may_be_about_a_question(line: &Line) -> bool {
+    let words = ["\"question\"", "\"decision\"", "\"approve"];
+    line.body.as_ref().is_ok_and(|body| words.iter().any(|word| body.contains(word)))
 }
 
 /// What a question is about.

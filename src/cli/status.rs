@@ -13,7 +13,10 @@ use crate::{
     base::text::headline,
     journal::{Line, Position, ReadError},
     model::{AgentName, Board, Desired, Message, TaskState},
-    store::{Activity, DeadLetters, Store, StoreError, TaskBoard, TeamStatus, TeammateStatus},
+    store::{
+        Activity, DeadLetters, MessageBus, Store, StoreError, TaskBoard, TeamFile, TeamStatus,
+        TeammateStatus,
+    },
 };
 
 /// How the team is.
@@ -161,19 +164,19 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
     let status = TeamStatus::read(store)?;
     let dead_letters = DeadLetters::list(store)?.len();
     let tasks = TaskBoard::open(store)?.look(TaskCounts::of)?;
-    let names = names(context, store, status.as_ref())?;
+    let (bus, file) = context.bus(store)?;
+    let names = names(store, status.as_ref(), file.as_ref())?;
     let mut teammates = Vec::new();
     for name in names {
         let doing = status.as_ref().and_then(|it| it.teammates.get(&name)).filter(|_| up);
-        teammates.push(teammate(context, store, &name, doing)?);
+        teammates.push(teammate(store, &bus, &name, doing)?);
     }
-    let (bus, file) = context.bus(store)?;
     let questions = open_questions(store, &bus, file.as_ref())?;
     let (health, why, next) = judge(up, dead_letters, &questions, &tasks, &teammates);
     let status = status.filter(|_| up);
     Ok(View {
         schema: SCHEMA,
-        team: context.known_team(store)?.map(|file| file.team.name.to_string()),
+        team: file.map(|file| file.team.name.to_string()),
         health,
         why,
         next,
@@ -189,22 +192,20 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
 }
 
 fn names(
-    context: &Context,
     store: &Store,
     status: Option<&TeamStatus>,
+    file: Option<&TeamFile>,
 ) -> Result<Vec<AgentName>, Failure> {
-    if let Some(file) = context.known_team(store)? {
-        return Ok(file.team.teammates.into_keys().collect());
-    }
-    match status {
-        Some(status) => Ok(status.teammates.keys().cloned().collect()),
-        None => Ok(store.lives().names()?),
+    match (file, status) {
+        (Some(file), _) => Ok(file.team.teammates.keys().cloned().collect()),
+        (None, Some(status)) => Ok(status.teammates.keys().cloned().collect()),
+        (None, None) => Ok(store.lives().names()?),
     }
 }
 
 fn teammate(
-    context: &Context,
     store: &Store,
+    bus: &MessageBus,
     name: &AgentName,
     doing: Option<&TeammateStatus>,
 ) -> Result<TeammateView, Failure> {
@@ -229,7 +230,7 @@ fn teammate(
         (view.answered, view.tokens_in) = (doing.answered, doing.tokens_in);
         view.tokens_out = doing.tokens_out;
     }
-    match unread(context, store, name) {
+    match unread(store, bus, name) {
         Ok((unread, desired)) => {
             view.unread = unread;
             if desired == Desired::Stopped {
@@ -248,16 +249,12 @@ fn teammate(
 
 /// How many whole lines lie unread, and whether the teammate shall run.
 fn unread(
-    context: &Context,
     store: &Store,
+    bus: &MessageBus,
     name: &AgentName,
 ) -> Result<(usize, Desired), StoreError> {
     let log = store.lives().open(name)?;
     let life = log.life();
-    let (bus, _) = context.bus(store).map_err(|failure| StoreError::Damaged {
-        path: "the team".to_owned(),
-        why: failure.text,
-    })?;
     let reader = bus.reader(name, life.cursor)?;
     let journal = reader.journal();
     journal.anchor(life.cursor)?;
