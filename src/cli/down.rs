@@ -4,15 +4,21 @@ use std::time::Duration;
 
 use super::{
     args::Down,
-    client::Client,
+    client::{Asked, Client},
     context::Context,
     failure::{Code, Failure},
     render::Printer,
 };
-use crate::{base::Interrupted, model::AgentName};
+use crate::{
+    base::Interrupted,
+    model::{AgentName, Status},
+};
 
 /// How often to look whether the lock is free.
 const LOOK: Duration = Duration::from_millis(50);
+/// How long a daemon that has said goodbye may take to leave. Afterwards it is another one that holds
+/// the folder.
+const LEAVING: Duration = Duration::from_secs(5);
 
 /// Ends the daemon.
 pub fn down(context: &Context, args: &Down, printer: &mut Printer) -> Result<Code, Failure> {
@@ -26,15 +32,33 @@ pub fn down(context: &Context, args: &Down, printer: &mut Printer) -> Result<Cod
         (_, true) => "down force",
         _ => "down",
     };
-    client.send(client.request(AgentName::daemon(), text))?;
-    // The lock is free when the process is gone; no event tells of that.
-    let clock = context.clock();
-    while context.is_up() {
-        let again = clock.now().after(LOOK);
-        if let Err(Interrupted::Stopping) = client.scope().wait::<()>(Some(again), || None) {
-            break;
+    let order = client.request(AgentName::daemon(), text);
+    let asked = Asked::from(&order);
+    let place = client.send(order)?;
+    match client.await_answers(&[asked], place, None, |_| {}) {
+        Ok(answers) => {
+            let is_no = |status| status != Some(Status::Ok);
+            if let Some(no) = answers.values().find(|it| is_no(it.envelope.status)) {
+                return Err(Failure::failed(no.envelope.content.clone()));
+            }
+            await_exit(context, &client);
         }
+        // It is gone without an answer.
+        Err(why) if why.code == Code::NoDaemon => {}
+        Err(why) => return Err(why),
     }
     printer.note("down; `postroom up` goes on where it left off");
     Ok(Code::Ok)
+}
+
+/// The lock is free when the process is gone; no event tells of that.
+fn await_exit(context: &Context, client: &Client<'_>) {
+    let clock = context.clock();
+    let until = clock.now().after(LEAVING);
+    while context.is_up() && clock.now() < until {
+        let again = clock.now().after(LOOK);
+        if let Err(Interrupted::Stopping) = client.scope().wait::<()>(Some(again), || None) {
+            return;
+        }
+    }
 }

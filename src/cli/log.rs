@@ -29,7 +29,7 @@ pub fn log(context: &Context, args: &Log, printer: &mut Printer) -> Result<Code,
     let wake = scope.wake.clone();
     let _watch = store.journals().watch(Box::new(move || wake.notify()))?;
     let mut first: Vec<Message> =
-        follower.more()?.into_iter().filter(|it| wanted.takes(it)).collect();
+        follower.more().into_iter().filter(|it| wanted.takes(it)).collect();
     if let Some(most) = lines {
         first.drain(..first.len().saturating_sub(most));
     }
@@ -44,7 +44,7 @@ pub fn log(context: &Context, args: &Log, printer: &mut Printer) -> Result<Code,
         // Whatever ends the wait, what has come is shown.
         let _ = scope.wait(Some(again), || follower.has_more().then_some(()));
         let more: Vec<Message> =
-            follower.more()?.into_iter().filter(|it| wanted.takes(it)).collect();
+            follower.more().into_iter().filter(|it| wanted.takes(it)).collect();
         print(&more, args.json, printer);
     }
     Ok(Code::Ok)

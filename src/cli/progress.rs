@@ -28,11 +28,13 @@ impl Progress {
             let _watch = watch;
             let mut printer = render::Printer::new();
             loop {
-                let ended = scope.wait(None, || follower.has_more().then_some(())).is_err();
-                for message in follower.more().unwrap_or_default() {
+                let _ = scope.wait(None, || follower.has_more().then_some(()));
+                // Looked at first, so that what came before the end is told and nothing holds it up.
+                let has_ended = scope.stop.requested().is_some();
+                for message in follower.more() {
                     printer.note(&render::line_of(&message, WIDTH));
                 }
-                if ended {
+                if has_ended {
                     return;
                 }
             }

@@ -82,7 +82,7 @@ pub fn find_message(store: &Store, bus: &MessageBus, given: &str) -> Result<Mess
         return Err(Failure::usage(format!("{given:?} is too short: give {SHORTEST} or more")));
     }
     let mut found: Vec<Message> = Vec::new();
-    for message in Follower::new(store, bus, None)?.more()? {
+    for message in Follower::new(store, bus, None)?.more() {
         let id = message.envelope.id.as_str();
         if id == given {
             return Ok(message);

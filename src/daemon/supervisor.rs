@@ -477,9 +477,9 @@ impl Supervisor {
             notes,
             teammates: office.statuses.all(),
         };
-        let written = status.write(self.instance.store());
-        if let Err(why) = written {
-            self.troubles.insert("the status", why.to_string());
+        // That it can't be written could be read nowhere: it is written once more at the next tick.
+        if status.write(self.instance.store()).is_err() {
+            self.status_at = Some(self.tick_at);
         }
     }
 }

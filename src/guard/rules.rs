@@ -28,8 +28,8 @@ fn matches(rule: &Rule, access: &Access) -> bool {
             glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
         }
         Access::Run(command) => match rule.ruling {
-            Ruling::Allow => is_simple(command) && begins(of, command),
-            Ruling::Ask | Ruling::Deny => parts(command).any(|part| begins(of, &part)),
+            Ruling::Allow => is_simple(command) && Words::of(of).begin(&words(command)),
+            Ruling::Ask | Ruling::Deny => is_part(&Words::of(of), command),
         },
         Access::Team(name) => of == name,
     }
@@ -49,13 +49,36 @@ fn text_of(access: &Access) -> String {
     }
 }
 
-/// `words` alone, or with `:*` (or ` *`) behind it as the beginning of a command, by whole words.
-fn begins(pattern: &str, command: &str) -> bool {
-    let words =
-        |text: &str| -> Vec<String> { text.split_whitespace().map(str::to_owned).collect() };
-    let prefix = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
-    let (wanted, given) = (words(prefix.unwrap_or(pattern)), words(command));
-    if prefix.is_some() { given.starts_with(&wanted) } else { given == wanted }
+/// The words of a pattern.
+struct Words<'a> {
+    words: Vec<&'a str>,
+    /// With `:*` (or ` *`) behind them they are the beginning of a command, else all of it.
+    is_beginning: bool,
+}
+
+impl<'a> Words<'a> {
+    fn of(pattern: &'a str) -> Self {
+        let beginning = pattern.strip_suffix(":*").or_else(|| pattern.strip_suffix(" *"));
+        let is_beginning = beginning.is_some();
+        Self { words: words(beginning.unwrap_or(pattern)), is_beginning }
+    }
+
+    fn begin(&self, given: &[&str]) -> bool {
+        let given = if self.is_beginning { given.get(..self.words.len()) } else { Some(given) };
+        given == Some(self.words.as_slice())
+    }
+
+    /// The same with the program's name alone: `/bin/rm` is `rm`.
+    fn begin_by_name(&self, given: &[&str]) -> bool {
+        let Some((path, rest)) = given.split_first() else { return false };
+        let Some((_, name)) = path.rsplit_once('/') else { return false };
+        let some = rest.iter().copied().take(self.words.len());
+        self.begin(&[name].into_iter().chain(some).collect::<Vec<_>>())
+    }
+}
+
+fn words(text: &str) -> Vec<&str> {
+    text.split_whitespace().collect()
 }
 
 /// Whether a shell does nothing with a command but start one program with these words.
@@ -65,14 +88,19 @@ fn is_simple(command: &str) -> bool {
     command.chars().all(plain) && !first.contains('=')
 }
 
-/// The pieces between what separates commands, each from any of its words on.
-fn parts(command: &str) -> impl Iterator<Item = String> {
-    let separators = |it: char| ";|&\n(){}`$<>\"'".contains(it);
-    let pieces = command.split(separators).map(str::to_owned);
-    pieces.flat_map(|piece| {
-        let words: Vec<String> = piece.split_whitespace().map(str::to_owned).collect();
-        (0..words.len()).map(move |from| words.get(from..).unwrap_or_default().join(" "))
-    })
+/// Whether the words stand in a command, from any word on between what separates commands. A quoted
+/// text is read as a command of its own, and as the part of a word that a shell makes of it.
+fn is_part(wanted: &Words<'_>, command: &str) -> bool {
+    let is_quote = |it: char| "\"'\\".contains(it);
+    let is_end = |it: char| ";|&\n(){}`$<>".contains(it);
+    let bare: String = command.replace("\\\n", "").chars().filter(|it| !is_quote(*it)).collect();
+    let is_in = |piece: &str| {
+        let words = words(piece);
+        (0..words.len())
+            .filter_map(|from| words.get(from..))
+            .any(|part| wanted.begin(part) || wanted.begin_by_name(part))
+    };
+    command.split(|it| is_end(it) || is_quote(it)).any(is_in) || bare.split(is_end).any(is_in)
 }
 
 #[cfg(test)]
@@ -113,6 +141,7 @@ mod tests {
             (Ruling::Allow, "bash(git status)"),
             (Ruling::Allow, "bash(cargo test:*)"),
             (Ruling::Deny, "bash(rm:*)"),
+            (Ruling::Deny, "bash(git push:*)"),
         ];
         let rows = [
             ("git status", Some(Ruling::Allow)),
@@ -130,6 +159,13 @@ mod tests {
             ("X=1 cargo test", None),
             ("env rm x", Some(Ruling::Deny)),
             ("bash -c 'rm x'", Some(Ruling::Deny)),
+            ("/bin/rm x", Some(Ruling::Deny)),
+            ("\\rm x", Some(Ruling::Deny)),
+            ("r\"\"m x", Some(Ruling::Deny)),
+            ("'rm' x", Some(Ruling::Deny)),
+            ("true && \\\n  rm x", Some(Ruling::Deny)),
+            ("git \\\n  \"push\"", Some(Ruling::Deny)),
+            ("echo rmx farm", None),
             ("cargo test\nrm x", Some(Ruling::Deny)),
             ("cargo test &", None),
             ("./cargo test", None),
@@ -138,6 +174,12 @@ mod tests {
             let access = Access::Run(command.to_owned());
             assert_eq!(verdict(&rules, "bash", &access), wanted, "{command}");
         }
+    }
+
+    #[test]
+    fn a_long_command_is_judged_at_once() {
+        let command = Access::Run("a ".repeat(200_000));
+        assert_eq!(verdict(&[(Ruling::Deny, "bash(rm:*)")], "bash", &command), None);
     }
 
     #[test]

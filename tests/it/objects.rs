@@ -354,3 +354,19 @@ fn whoever_echoes_first_needs_no_umask() {
     team.until_answered(2);
     assert_eq!(mode(&team.mailbox("lead")), 0o600);
 }
+
+#[test]
+fn a_mailbox_that_became_a_link_does_not_hold_the_daemon_up() {
+    let team = Team::new(r#"{"teammates": {"lead": {}, "scout": {}}}"#);
+    let mut daemon = team.up();
+    team.append("scout", "{\"content\":\"answer: here\"}\n");
+    team.until_answered(1);
+    fs::remove_file(team.mailbox("scout")).unwrap();
+    symlink("../elsewhere", team.mailbox("scout")).unwrap();
+    team.until_state("scout", "failed");
+    team.append("lead", "{\"content\":\"answer: still here\"}\n");
+    team.until_answered(2);
+    assert!(team.run(&["log"]).ok().contains("still here"));
+    team.run(&["down"]).ok();
+    assert_eq!(daemon.wait(), 0);
+}

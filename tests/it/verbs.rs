@@ -215,3 +215,16 @@ fn a_command_that_kills_its_daemon_is_not_run_again() {
     let answer = team.until_answer_to("m");
     assert!(answer["content"].as_str().unwrap().contains("unknown: "), "{answer}");
 }
+
+#[test]
+fn a_down_that_only_the_next_daemon_reads_ends_all_the_same() {
+    let team = Team::new(TEAM);
+    let mut first = team.up();
+    first.signal("STOP");
+    let mut down = team.command(&["down"]).spawn().unwrap();
+    team.until("the order", |team| (!team.mail("daemon").is_empty()).then_some(()));
+    first.kill();
+    let mut second = team.up();
+    team.until("the end of `down`", |_| down.try_wait().unwrap());
+    assert!(!second.has_ended());
+}
