@@ -18,6 +18,6 @@ mod worker;
 mod tests;
 
 pub use autonomous::{AutonomousAgent, Ending, Step};
-pub use office::{Desk, Office, OfficeError, check_scripts};
+pub use office::{Desk, Office, OfficeError, can_be_taken, check_scripts};
 pub use run::Run;
 pub use worker::{Ended, ModelLoop, Worker};

@@ -15,7 +15,10 @@ use super::asks::Asks;
 use crate::{
     base::FileError,
     guard::Rights,
-    model::{AgentName, Claims, Desired, Place, Placed, Task, Team, TeamFault, Teammate, ToolCall},
+    model::{
+        AgentName, Claims, Desired, Hold, Place, Placed, Task, TaskState, Team, TeamFault,
+        Teammate, ToolCall,
+    },
     provider::{Clerk, Provider},
     store::{DeadLetters, Inbox, MessageBus, Rebirth, Statuses, Store, StoreError, TaskBoard},
     tools::{Kit, Post, Tool, ToolSet, Workspace, set},
@@ -197,7 +200,8 @@ impl Office {
         let can_do = |task: &Task| provider.can_do(task.work());
         let found = self.board.look(|board| {
             let mine = claims != Claims::None && board.ready(Some(name)).any(can_do);
-            mine || (claims == Claims::Any && board.ready(None).any(can_do))
+            let unknown = board.in_hand().any(|task| is_held_by(task, name));
+            mine || unknown || (claims == Claims::Any && board.ready(None).any(can_do))
         });
         found.unwrap_or_default()
     }
@@ -247,6 +251,28 @@ impl Desk {
             most_turns: MOST_TURNS,
         })
     }
+}
+
+/// Whether a task is in the hands of a run of `name`.
+fn is_held_by(task: &Task, name: &AgentName) -> bool {
+    matches!(&task.state, TaskState::InProgress { owner, hold: Hold::Run(_) } if owner == name)
+}
+
+/// Whether anybody of a team, or outside it, could take a task: it is theirs to take, and a clerk
+/// understands it.
+pub fn can_be_taken(team: &Team, task: &Task) -> bool {
+    let is_outside = |name: &AgentName| !team.teammates.contains_key(name);
+    let takes = |name: &AgentName| match (&task.assignee, team.claims(name)) {
+        (_, Claims::None) => false,
+        (Some(assignee), _) => assignee == name,
+        (None, claims) => claims == Claims::Any,
+    };
+    let understands = |name: &AgentName, teammate: &Teammate| {
+        let script = teammate.script.as_ref().map(|script| script.value.clone());
+        Clerk::new(name.clone(), script).is_ok_and(|clerk| clerk.can_do(task.work()))
+    };
+    task.assignee.as_ref().map_or(!team.outside.is_empty(), is_outside)
+        || team.teammates.iter().any(|(name, it)| takes(name) && understands(name, it))
 }
 
 /// The faults of all scripts of a team.

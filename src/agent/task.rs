@@ -23,6 +23,10 @@ impl AutonomousAgent {
         if claims == Claims::None {
             return Ok(false);
         }
+        if let Some(claim) = self.office.board.adopt(&self.name)? {
+            self.claim = Some(claim);
+            return Ok(true);
+        }
         let provider = Arc::clone(&self.desk.provider);
         let takes_any = claims == Claims::Any;
         self.claim = self

@@ -10,9 +10,10 @@ use super::{
     render::{Printer, SCHEMA, word_for},
 };
 use crate::{
+    agent::can_be_taken,
     base::text::headline,
     journal::{Line, Position, ReadError},
-    model::{AgentName, Board, Desired, Message, TaskState},
+    model::{AgentName, Board, Desired, Message, Task, TaskId, TaskState},
     store::{
         Activity, DeadLetters, MessageBus, Store, StoreError, TaskBoard, TeamFile, TeamStatus,
         TeammateStatus,
@@ -163,7 +164,8 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
     let up = context.is_up();
     let status = TeamStatus::read(store)?;
     let dead_letters = DeadLetters::list(store)?.len();
-    let tasks = TaskBoard::open(store)?.look(TaskCounts::of)?;
+    let board = TaskBoard::open(store)?;
+    let tasks = board.look(TaskCounts::of)?;
     let (bus, file) = context.bus(store)?;
     let names = names(store, status.as_ref(), file.as_ref())?;
     let mut teammates = Vec::new();
@@ -172,7 +174,9 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
         teammates.push(teammate(store, &bus, &name, doing)?);
     }
     let questions = open_questions(store, &bus, file.as_ref())?;
-    let (health, why, next) = judge(up, dead_letters, &questions, &tasks, &teammates);
+    let orphans = orphans(&board, file.as_ref())?;
+    let open = Open { dead_letters, questions: &questions, tasks: &tasks, orphans: &orphans };
+    let (health, why, next) = judge(up, &open, &teammates);
     let status = status.filter(|_| up);
     Ok(View {
         schema: SCHEMA,
@@ -285,11 +289,32 @@ fn unread(
     }
 }
 
+/// What waits for somebody.
+struct Open<'a> {
+    dead_letters: usize,
+    questions: &'a [Message],
+    tasks: &'a TaskCounts,
+    orphans: &'a [TaskId],
+}
+
+/// How many ready tasks are looked at for whether anybody can do them.
+const LOOKED_AT: usize = 20;
+
+/// Ready tasks that nobody of the team could take.
+fn orphans(board: &TaskBoard, file: Option<&TeamFile>) -> Result<Vec<TaskId>, StoreError> {
+    let Some(file) = file else { return Ok(Vec::new()) };
+    board.look(|board| {
+        let is_ready =
+            |task: &&&Task| task.state == TaskState::Pending && board.waits_for(task).is_empty();
+        let all = board.all();
+        let ready = all.iter().filter(is_ready).take(LOOKED_AT);
+        ready.filter(|task| !can_be_taken(&file.team, task)).map(|task| task.id.clone()).collect()
+    })
+}
+
 fn judge(
     up: bool,
-    dead_letters: usize,
-    questions: &[Message],
-    tasks: &TaskCounts,
+    open: &Open<'_>,
     teammates: &[TeammateView],
 ) -> (Health, Vec<String>, Vec<String>) {
     let (mut why, mut next) = (Vec::new(), Vec::new());
@@ -303,13 +328,13 @@ fn judge(
         why.push(format!("{} has failed: {}", it.name, it.about));
         next.push(format!("postroom start {}", it.name));
     }
-    for question in questions {
+    for question in open.questions {
         let said = &question.envelope;
         why.push(format!("{} asks: {}", said.from, headline(&said.content, 100)));
         next.push(format!("postroom approve {}", said.id));
     }
-    if dead_letters > 0 {
-        why.push(counted(dead_letters, "dead letter"));
+    if open.dead_letters > 0 {
+        why.push(counted(open.dead_letters, "dead letter"));
         next.push("postroom dead list".to_owned());
     }
     if !why.is_empty() {
@@ -325,11 +350,15 @@ fn judge(
     let works =
         |it: &TeammateView| matches!(it.state, State::Is(Activity::Working | Activity::Waiting));
     let nobody_works = !teammates.iter().any(works);
-    let none_is_open = tasks.ready + tasks.in_progress == 0;
-    if nobody_works && none_is_open && tasks.blocked > 0 {
-        why.push(format!("{} tasks wait for others that will not be done", tasks.blocked));
+    let none_is_open = open.tasks.ready + open.tasks.in_progress == 0;
+    if nobody_works && none_is_open && open.tasks.blocked > 0 {
+        why.push(format!("{} tasks wait for others that will not be done", open.tasks.blocked));
         next.push("postroom task list --status failed".to_owned());
         next.push("postroom task retry ID".to_owned());
+    }
+    for id in open.orphans {
+        why.push(format!("nobody here can do task {id}"));
+        next.push(format!("postroom task show {id}"));
     }
     let is_stuck = nobody_works && !why.is_empty();
     (if is_stuck { Health::Stuck } else { Health::Fine }, why, next)

@@ -39,9 +39,7 @@ impl TaskConsumer {
         let board = &instance.office.board;
         let cursor = instance.store().cursors()?.read(&board_name())?.unwrap_or(Position::ZERO);
         board.collect_news(cursor)?;
-        let claimed = |task: &&Task| matches!(task.state, TaskState::InProgress { .. });
-        let claimed: Vec<Task> =
-            board.look(|it| it.all().into_iter().filter(claimed).cloned().collect())?;
+        let claimed: Vec<Task> = board.look(|board| board.in_hand().cloned().collect())?;
         let mut consumer = Self {
             leases: BTreeMap::new(),
             pending: VecDeque::new(),
@@ -100,7 +98,7 @@ impl TaskConsumer {
         while let Some(name) = self.died.first().cloned() {
             let is_theirs = |task: &&Task| matches!(&task.state, TaskState::InProgress { owner, hold: Hold::Run(_) } if *owner == name);
             let theirs: Vec<Task> =
-                board.look(|it| it.all().into_iter().filter(is_theirs).cloned().collect())?;
+                board.look(|board| board.in_hand().filter(is_theirs).cloned().collect())?;
             for task in theirs {
                 board.give_back(&task, Some("error"))?;
             }
@@ -117,7 +115,7 @@ impl TaskConsumer {
     ) -> Result<(), StoreError> {
         let task = &news.task;
         match news.change {
-            Change::Created(_) => {}
+            Change::Created(_) => self.tell_of_hopeless(instance, news)?,
             Change::Claimed(_) | Change::Renewed(_) => self.watch_lease(task, now),
             Change::Released(_) => drop(self.leases.remove(&task.id)),
             Change::Ended(_) => {
@@ -177,6 +175,33 @@ impl TaskConsumer {
             self.tell(instance, news, &instance.office.team.lead, "blocks", &text)?;
         }
         Ok(())
+    }
+
+    /// A task that waits for one which has ended otherwise than done can't begin by itself.
+    fn tell_of_hopeless(&self, instance: &Instance, news: &BoardNews) -> Result<(), StoreError> {
+        let task = &news.task;
+        let has_ended = |id: &&TaskId| {
+            instance.office.board.look(|board| {
+                let state = board.get(id).map(|task| &task.state);
+                matches!(state, Some(TaskState::Failed(_) | TaskState::Cancelled))
+            })
+        };
+        let mut hopeless = Vec::new();
+        for id in &task.depends_on {
+            if has_ended(&id)? {
+                hopeless.push(id);
+            }
+        }
+        if hopeless.is_empty() {
+            return Ok(());
+        }
+        let ended = crate::base::text::listed(hopeless);
+        let text = format!(
+            "task {} ({}) waits for what will not be done: {ended}",
+            task.id,
+            headline(&task.title, 80)
+        );
+        self.tell(instance, news, &instance.office.team.lead, "hopeless", &text)
     }
 
     /// Sends an event whose id follows from the line that caused it, once.

@@ -27,6 +27,9 @@ pub struct Board {
     open: BTreeMap<TaskId, usize>,
     #[serde(skip)]
     dependents: BTreeMap<TaskId, Vec<TaskId>>,
+    /// The tasks that somebody has.
+    #[serde(skip)]
+    in_hand: BTreeSet<TaskId>,
     /// Pending with all dependencies done, by assignee and in the order they were added, so that
     /// finding one costs the same on a board of any size.
     #[serde(skip)]
@@ -168,6 +171,11 @@ impl Board {
     pub fn ready(&self, assignee: Option<&AgentName>) -> impl Iterator<Item = &Task> {
         let found = self.ready.get(&assignee.cloned());
         found.into_iter().flat_map(BTreeMap::values).filter_map(|id| self.tasks.get(id))
+    }
+
+    /// The tasks that somebody has.
+    pub fn in_hand(&self) -> impl Iterator<Item = &Task> {
+        self.in_hand.iter().filter_map(|id| self.tasks.get(id))
     }
 
     /// How many ready tasks are meant for `assignee`, or for nobody.
@@ -323,6 +331,11 @@ impl Board {
         let (Some(task), Some(place)) = (self.tasks.get(id), self.places.get(id)) else { return };
         let is_ready =
             task.state == TaskState::Pending && self.open.get(id).is_none_or(|it| *it == 0);
+        if matches!(task.state, TaskState::InProgress { .. }) {
+            self.in_hand.insert(id.clone());
+        } else {
+            self.in_hand.remove(id);
+        }
         let queue = self.ready.entry(task.assignee.clone()).or_default();
         if is_ready {
             queue.insert(*place, id.clone());

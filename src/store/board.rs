@@ -13,7 +13,7 @@ use crate::{
     base::{Wake, crash},
     journal::{AppendError, Journal, Line, Position, ReadError, Subscription},
     model::{
-        AgentName, Board, Change, MessageId, RunId, StateWord, Task, TaskId, TaskState, Void,
+        AgentName, Board, Change, Hold, MessageId, RunId, StateWord, Task, TaskId, TaskState, Void,
         read_task_line,
     },
 };
@@ -222,6 +222,20 @@ impl TaskBoard {
         }
     }
 
+    /// The task that is in the hands of `name` although it does not know: its claim has landed after an
+    /// error was told. For a teammate that has no task in hand.
+    pub fn adopt(&self, name: &AgentName) -> Result<Option<Claim>, StoreError> {
+        self.look(|board| {
+            let mine = board.in_hand().find_map(|task| match &task.state {
+                TaskState::InProgress { owner, hold: Hold::Run(run) } if owner == name => {
+                    Some((task.clone(), run.clone()))
+                }
+                _ => None,
+            });
+            mine.map(|(task, run)| Claim { task, run, owner: name.clone() })
+        })
+    }
+
     /// Claims the next ready task that `name` may take and `can_do`: first those meant for it, then,
     /// if it `takes_any`, those meant for nobody. A lost race goes on with the next.
     pub fn claim_next(
@@ -393,7 +407,7 @@ impl State {
         if let Some(news) = &mut self.news {
             news.push(BoardNews { change: change.clone(), task: task.clone(), after: line.after });
         }
-        self.wake_takers(&change);
+        self.wake_takers(&change, &task);
         Some(Ok((change, task)))
     }
 
@@ -408,9 +422,14 @@ impl State {
         self.dead.push(DeadLine { at: line.at, after: line.after, reason, length, raw });
     }
 
-    /// A claim makes nothing ready; everything else may.
-    fn wake_takers(&self, change: &Change) {
+    /// A claim makes nothing ready, but its owner may not know of it; everything else may.
+    fn wake_takers(&self, change: &Change, task: &Task) {
         if matches!(change, Change::Claimed(_) | Change::Renewed(_)) {
+            if let TaskState::InProgress { owner, .. } = &task.state
+                && let Some((wake, _)) = self.wakes.get(owner)
+            {
+                wake.notify();
+            }
             return;
         }
         for (name, (wake, takes_any)) in &self.wakes {

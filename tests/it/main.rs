@@ -21,6 +21,7 @@ mod readme;
 mod names;
 mod objects;
 mod team;
+mod stuck;
 mod task_crash;
 mod task_kills;
 mod task_life;

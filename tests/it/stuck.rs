@@ -1,0 +1,32 @@
+//! What nobody will do by itself is said, to the lead and in the status.
+
+use crate::team::Team;
+
+#[test]
+fn a_task_that_nobody_can_do_is_stuck() {
+    let team = Team::new(r#"{"teammates": {"lead": {}, "scout": {}}}"#);
+    let _daemon = team.up();
+    team.run(&["status", "--check"]).exits(0);
+    team.run(&["task", "add", "fly to the moon"]).ok();
+    let status = team.run(&["status", "--check"]).exits(1).out;
+    assert!(status.contains("STUCK"), "{status}");
+    assert!(status.contains("nobody here can do task 1"), "{status}");
+    team.run(&["task", "cancel", "1"]).ok();
+    team.run(&["status", "--check"]).exits(0);
+}
+
+#[test]
+fn a_task_that_waits_for_a_failed_one_is_told_to_the_lead() {
+    let team = Team::new(r#"{"teammates": {"lead": {}, "scout": {}}}"#);
+    let _daemon = team.up();
+    team.run(&["task", "add", "read nothing.md"]).ok();
+    team.run(&["wait", "--task", "1"]).exits(1);
+    team.run(&["task", "add", "list", "--depends-on", "1"]).ok();
+    let told = team.until("the lead's event", |team| {
+        team.mail("lead").into_iter().find(|line| line["msg_type"] == "event")
+    });
+    assert_eq!(told["content"], "task 2 (list) waits for what will not be done: 1");
+    assert!(team.run(&["status", "--check"]).exits(1).out.contains("STUCK"));
+    let lead = team.mail("lead").len();
+    assert_eq!(lead, 1, "{}", team.everything());
+}
