@@ -328,6 +328,9 @@ fn judge(
         why.push(format!("{} has failed: {}", it.name, it.about));
         next.push(format!("postroom start {}", it.name));
     }
+    for it in teammates.iter().filter(|it| it.state == State::Is(Activity::Retrying)) {
+        why.push(format!("{} can't go on for now: {}", it.name, it.about));
+    }
     for question in open.questions {
         let said = &question.envelope;
         why.push(format!("{} asks: {}", said.from, headline(&said.content, 100)));

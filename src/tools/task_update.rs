@@ -9,9 +9,15 @@ use super::{
     input::{arguments, schema},
 };
 use crate::{
-    model::{MessageId, StateWord, TaskId, ToolSpec, Void, state_word},
+    guard::Access,
+    model::{AgentName, MessageId, StateWord, Task, TaskId, TaskState, ToolSpec, Void, state_word},
     store::{BoardLine, TaskBoard},
 };
+
+fn is_of(task: &Task, name: &AgentName) -> bool {
+    let owns = matches!(&task.state, TaskState::InProgress { owner, .. } if owner == name);
+    owns || task.added_by == *name
+}
 
 /// Changes a task.
 pub struct TaskUpdate(pub TaskBoard);
@@ -57,7 +63,7 @@ impl Tool for TaskUpdate {
         let preview = format!("task {id}: {} → {}", expected.as_str(), status.as_str());
         let line = BoardLine {
             op: "update",
-            id: Some(id),
+            id: Some(id.clone()),
             expected_status: Some(expected.as_str()),
             status: Some(status.as_str()),
             attempt,
@@ -69,8 +75,16 @@ impl Tool for TaskUpdate {
             ..BoardLine::default()
         };
         let board = self.0.clone();
+        // To take what others have added or have in hand from the board, or to put it back, is to
+        // change what the team does.
+        let is_own = board.look(|it| it.get(&id).is_some_and(|it| is_of(it, &caller.agent)));
+        let meddles = matches!(status, StateWord::Cancelled | StateWord::Pending);
+        let accesses = match is_own {
+            Ok(false) | Err(_) if meddles => vec![Access::Team(preview.clone())],
+            Ok(_) | Err(_) => Vec::new(),
+        };
         Ok(Prepared {
-            accesses: Vec::new(),
+            accesses,
             preview,
             run: Box::new(move |_| match board.record(line) {
                 Ok(Ok((_, task))) => Ok(Outcome::Text(format!(
