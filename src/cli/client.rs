@@ -280,19 +280,12 @@ pub fn go_before_last(reader: &mut MailReader, count: usize) -> Result<(), Failu
 /// All messages that a reader has not read yet.
 pub fn read_on(reader: &mut MailReader) -> Result<Vec<Message>, Failure> {
     let mut messages = Vec::new();
-    loop {
-        let entries = match reader.more(BATCH) {
-            Ok(entries) if entries.is_empty() => return Ok(messages),
-            Ok(entries) => entries,
-            Err(ReadError::Lost { resume, .. }) => {
-                reader.go_to(resume);
-                continue;
-            }
-            Err(why) => return Err(Failure::failed(why.to_string())),
-        };
+    let failed = |why: ReadError| Failure::failed(why.to_string());
+    while let Some(entries) = reader.more_or_anew(BATCH).map_err(failed)? {
         messages.extend(entries.into_iter().filter_map(|entry| match entry {
             Entry::Message(message) => Some(*message),
             Entry::Dead(_) => None,
         }));
     }
+    Ok(messages)
 }

@@ -6,11 +6,13 @@ use std::{path::Path, sync::Arc};
 use crate::{
     agent::{Office, OfficeError},
     base::{Clock, FileError, Folder, Moment, left_overs::Mark, lock::FolderLock},
-    model::{AgentName, Desired, MessageId, TeamFault},
+    model::{AgentName, Desired, MessageId, PermissionMode, Rule, Ruling, Team, TeamFault},
     store::{Activity, Store, StoreError, TeamFile, TeamStatus},
 };
 
 const CLEAN: &str = "clean";
+/// Said at every start of a team that may run commands.
+const UNSANDBOXED: &str = "commands are not sandboxed: they can act as you";
 
 /// Why the daemon does not start.
 #[derive(Debug, thiserror::Error)]
@@ -80,6 +82,9 @@ impl Instance {
         let mut instance =
             Self { office, team, life: MessageId::random(), start: Vec::new(), notes, _lock: lock };
         instance.record_births()?;
+        if may_run_commands(&instance.office.team) {
+            instance.notes.push(UNSANDBOXED.to_owned());
+        }
         Ok(instance)
     }
 
@@ -134,6 +139,14 @@ impl Instance {
     pub fn mark_clean(&self) -> Result<(), FileError> {
         self.store().state().replace(CLEAN, b"ended in order\n")
     }
+}
+
+/// Whether some teammate may run a command without being asked about it.
+fn may_run_commands(team: &Team) -> bool {
+    let modes = team.teammates.values().map(|teammate| teammate.permission_mode);
+    let is_free = |mode| matches!(mode, PermissionMode::Auto | PermissionMode::Bypass);
+    let allows = |rule: &Rule| rule.ruling == Ruling::Allow && rule.pattern.tool == "bash";
+    modes.into_iter().any(is_free) || team.rules.iter().any(allows)
 }
 
 fn lock(folder: &Folder, clock: &Clock) -> Result<FolderLock, StartError> {

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use super::Instance;
 use crate::{
     base::{Moment, text::headline},
-    journal::{JournalName, Position, ReadError},
+    journal::{JournalName, Position},
     model::{AgentName, Envelope, Kind, MessageId},
     store::{Entry, MailReader, StoreError},
 };
@@ -40,16 +40,7 @@ impl Notices {
     pub fn look_for_dead(&mut self, instance: &Instance) -> Result<(), StoreError> {
         for (name, reader) in &mut self.mailboxes {
             let before = reader.next();
-            loop {
-                let entries = match reader.more(BATCH) {
-                    Ok(entries) if entries.is_empty() => break,
-                    Ok(entries) => entries,
-                    Err(ReadError::Lost { resume, .. }) => {
-                        reader.go_to(resume);
-                        continue;
-                    }
-                    Err(why) => return Err(why.into()),
-                };
+            while let Some(entries) = reader.more_or_anew(BATCH)? {
                 for entry in entries {
                     if let Entry::Dead(line) = entry
                         && let Err(why) = instance.office.dead.record(name, &line)

@@ -3,7 +3,7 @@
 use super::Instance;
 use crate::{
     base::Haste,
-    journal::{Position, ReadError},
+    journal::Position,
     model::{AgentName, Envelope, Kind, Message, MessageId, Status},
     store::{Entry, MailReader, StoreError},
 };
@@ -86,16 +86,7 @@ impl OrderBook {
     pub fn read(&mut self, instance: &Instance) -> Result<Vec<Message>, StoreError> {
         let (name, before) = (AgentName::daemon(), self.reader.next());
         let mut orders = Vec::new();
-        loop {
-            let entries = match self.reader.more(BATCH) {
-                Ok(entries) if entries.is_empty() => break,
-                Ok(entries) => entries,
-                Err(ReadError::Lost { resume, .. }) => {
-                    self.reader.go_to(resume);
-                    continue;
-                }
-                Err(why) => return Err(why.into()),
-            };
+        while let Some(entries) = self.reader.more_or_anew(BATCH)? {
             for entry in entries {
                 match entry {
                     // An order behind it must not wait for room to record it.

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use super::{Entry, MailReader, Store, StoreError, layout};
 use crate::{
     base::{crash, text::listed},
-    journal::{AppendError, Position, ReadError},
+    journal::{AppendError, Position},
     model::{AgentName, Envelope, MOST_CONTENT, Mailbox, MessageId, TOO_LONG, Team, resolve_lead},
 };
 
@@ -126,15 +126,7 @@ impl MessageBus {
         after: Position,
     ) -> Result<bool, StoreError> {
         let mut reader = self.reader(&self.mailbox_of(to), after)?;
-        loop {
-            let entries = match reader.more(BATCH) {
-                Ok(entries) => entries,
-                Err(ReadError::Lost { resume, .. }) => {
-                    reader.go_to(resume);
-                    continue;
-                }
-                Err(why) => return Err(why.into()),
-            };
+        while let Some(entries) = reader.more_or_anew(BATCH)? {
             let is_it = |entry: &Entry| match entry {
                 Entry::Message(it) => {
                     (it.sealed || self.hand == Hand::Client)
@@ -146,10 +138,8 @@ impl MessageBus {
             if entries.iter().any(is_it) {
                 return Ok(true);
             }
-            if entries.is_empty() {
-                return Ok(false);
-            }
         }
+        Ok(false)
     }
 
     /// Reads the mailbox of `name` from behind `after` on.

@@ -76,6 +76,19 @@ impl MailReader {
         Ok(batch.lines.into_iter().map(|line| self.entry(line)).collect())
     }
 
+    /// As [`MailReader::more`], for whoever has no cursor to lose: where the mailbox was cut or replaced it
+    /// goes on with what is there now. `None` where there is nothing yet.
+    pub fn more_or_anew(&mut self, at_most: usize) -> Result<Option<Vec<Entry>>, ReadError> {
+        loop {
+            match self.more(at_most) {
+                Ok(entries) if entries.is_empty() => return Ok(None),
+                Ok(entries) => return Ok(Some(entries)),
+                Err(ReadError::Lost { resume, .. }) => self.go_to(resume),
+                Err(why) => return Err(why),
+            }
+        }
+    }
+
     fn entry(&self, line: Line) -> Entry {
         match self.mailbox.parse(&line) {
             Ok(message) => Entry::Message(Box::new(message)),
