@@ -3,11 +3,11 @@
 //! The normal run has few rounds. The whole one, with a seed where one has failed:
 //! `POSTROOM_SEED=1 cargo test --test it kills -- --ignored --nocapture`
 
-use std::{collections::BTreeMap, env, fs, time::Duration};
+use std::{collections::BTreeMap, fs, time::Duration};
 
-use postroom::base::{Clock, Scope};
 use serde_json::Value;
 
+use crate::dice::{Dice, pass};
 use crate::team::{Daemon, Team};
 
 const WORKERS: [&str; 4] = ["w0", "w1", "w2", "w3"];
@@ -16,32 +16,6 @@ const TEAM: &str = r#"{
   "limits": {"grace_s": 1},
   "teammates": {"lead": {}, "w0": {}, "w1": {}, "w2": {}, "w3": {}}
 }"#;
-
-/// Random numbers from a seed.
-struct Dice(u64);
-
-impl Dice {
-    fn seeded() -> Self {
-        let given = env::var("POSTROOM_SEED").ok().and_then(|text| text.parse().ok());
-        let seed = given.unwrap_or_else(|| u64::from(std::process::id()) + 1);
-        eprintln!("POSTROOM_SEED={seed}");
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
-/// Lets time pass: the moment of a death is what is random here.
-fn pass(span: Duration) {
-    let scope = Scope::plain(Clock::real());
-    let until = scope.clock.now().after(span);
-    let _ = scope.wait::<()>(Some(until), || None);
-}
 
 fn kill_at_random(rounds: usize, messages: usize, longest: u64) {
     let (team, mut dice) = (Team::new(TEAM), Dice::seeded());

@@ -12,6 +12,7 @@ mod board;
 mod cli;
 mod hosting;
 mod crash;
+mod dice;
 mod kills;
 mod life;
 mod mail;

@@ -5,17 +5,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    env,
     fmt::Write,
     fs,
     time::Duration,
 };
 
-use postroom::base::{Clock, Scope};
 use serde_json::Value;
 
 use crate::{
     board::{agree, list, told},
+    dice::{Dice, pass},
     plans::{decide, send, steps},
     team::{Daemon, Team},
 };
@@ -31,32 +30,6 @@ const TEAM: &str = r#"{
   }
 }"#;
 const ASKERS: [&str; 3] = ["lead", "w2", "w3"];
-
-/// Random numbers from a seed.
-struct Dice(u64);
-
-impl Dice {
-    fn seeded() -> Self {
-        let given = env::var("POSTROOM_SEED").ok().and_then(|text| text.parse().ok());
-        let seed = given.unwrap_or_else(|| u64::from(std::process::id()) + 1);
-        eprintln!("POSTROOM_SEED={seed}");
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % end
-    }
-}
-
-/// Lets time pass: the moment of a death is what is random here.
-fn pass(span: Duration) {
-    let scope = Scope::plain(Clock::real());
-    let until = scope.clock.now().after(span);
-    let _ = scope.wait::<()>(Some(until), || None);
-}
 
 /// A third of the tasks wait for the one before; one in five can't be done.
 fn tasks(from: usize, to: usize) -> String {
