@@ -9,7 +9,7 @@ use super::{
     client::Client,
     context::Context,
     failure::{Code, Failure},
-    render::{Printer, SCHEMA, time_of},
+    render::{Printer, SCHEMA, indented, time_of},
 };
 use crate::{
     base::text::headline,
@@ -205,9 +205,4 @@ pub fn what(question: &Message) -> &'static str {
         Some(Protocol::PlanApproval) => "a plan",
         Some(Protocol::Permission | Protocol::Shutdown) | None => "leave for a call",
     }
-}
-
-fn indented(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
-    lines.join("\n")
 }

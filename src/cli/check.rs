@@ -38,7 +38,7 @@ pub fn check(context: &Context, args: &Check, printer: &mut Printer) -> Result<C
                     code = Code::Usage;
                 }
                 if let Ok(store) = context.store() {
-                    code = worse(code, check_folder(&store, &file.team, printer));
+                    code = code.or(check_folder(&store, &file.team, printer));
                 }
             }
             Err(why) => {
@@ -55,10 +55,6 @@ fn counted(team: &Team) -> String {
         1 => "1 teammate".to_owned(),
         many => format!("{many} teammates led by {}", team.lead),
     }
-}
-
-fn worse(one: Code, other: Code) -> Code {
-    if one == Code::Ok { other } else { one }
 }
 
 /// Looks at the mailboxes and lives of a team's members.

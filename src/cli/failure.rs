@@ -30,6 +30,14 @@ pub enum Code {
     Interrupted,
 }
 
+impl Code {
+    /// This, or `other` where this is fine.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        if self == Self::Ok { other } else { self }
+    }
+}
+
 impl From<Code> for ExitCode {
     fn from(code: Code) -> Self {
         Self::from(match code {

@@ -5,7 +5,7 @@ use super::{
     client::{go_before_last, read_on},
     context::Context,
     failure::{Code, Failure},
-    render::{MessageView, Printer, time_of, word_for, word_of},
+    render::{MessageView, Printer, indented, time_of, word_for, word_of},
 };
 use crate::{journal::Position, model::AgentName};
 
@@ -39,9 +39,4 @@ pub fn inbox(context: &Context, args: &Inbox, printer: &mut Printer) -> Result<C
         printer.note(&format!("no mail for {name}"));
     }
     Ok(Code::Ok)
-}
-
-fn indented(text: &str) -> String {
-    let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
-    lines.join("\n")
 }

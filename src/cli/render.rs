@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 
+use super::failure::Code;
 use crate::{
     base::text::{for_terminal, headline},
     model::{Kind, Message, MessageId, Protocol, Status},
@@ -71,6 +72,23 @@ impl Printer {
     pub fn complain(&mut self, text: &str) {
         self.note(&format!("postroom: {text}"));
     }
+}
+
+/// A text under a title.
+pub fn indented(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("    {line}")).collect();
+    lines.join("\n")
+}
+
+/// Prints an answer; the code that it means.
+pub fn say_answer(answer: &Message, json: bool, printer: &mut Printer) -> Code {
+    if json {
+        printer.say_json(&MessageView::from(answer));
+    } else {
+        printer.say(&answer.envelope.content);
+    }
+    let is_ok = answer.envelope.status.is_none_or(|status| status == Status::Ok);
+    if is_ok { Code::Ok } else { Code::Failed }
 }
 
 /// A message on one line: time, who to whom, what.

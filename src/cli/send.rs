@@ -9,9 +9,9 @@ use super::{
     client::{Asked, Client},
     context::Context,
     failure::{Code, Failure},
-    render::{MessageView, Printer, SCHEMA},
+    render::{Printer, SCHEMA, say_answer},
 };
-use crate::model::{AgentName, Desired, Envelope, Kind, MessageId, Status};
+use crate::model::{AgentName, Desired, Envelope, Kind, MessageId};
 
 #[derive(Serialize)]
 struct Sent<'a> {
@@ -56,14 +56,7 @@ pub fn send(context: &Context, args: &Send, printer: &mut Printer) -> Result<Cod
     let answers = client.await_answers(std::slice::from_ref(&asked), before, timeout, |_| {})?;
     let mut code = Code::Ok;
     for answer in answers.values() {
-        if args.json {
-            printer.say_json(&MessageView::from(answer));
-        } else {
-            printer.say(&answer.envelope.content);
-        }
-        if answer.envelope.status.is_some_and(|status| status != Status::Ok) {
-            code = Code::Failed;
-        }
+        code = code.or(say_answer(answer, args.json, printer));
     }
     Ok(code)
 }

@@ -8,13 +8,13 @@ use super::{
     client::{Asked, Client},
     context::Context,
     failure::{Code, Failure},
-    render::{MessageView, Printer},
+    render::{Printer, say_answer},
     show::find_message,
     status,
     task::TaskView,
 };
 use crate::{
-    model::{AgentName, Kind, Status, TaskId, TaskState},
+    model::{AgentName, Kind, TaskId, TaskState},
     store::TaskBoard,
 };
 
@@ -23,17 +23,13 @@ pub fn wait(context: &Context, args: &Wait, printer: &mut Printer) -> Result<Cod
     let timeout = args.timeout.map(Duration::from_secs);
     let mut code = wait_for_answers(context, args, timeout, printer)?;
     if !args.task.is_empty() {
-        code = worse(code, wait_for_tasks(context, args, timeout, printer)?);
+        code = code.or(wait_for_tasks(context, args, timeout, printer)?);
     }
     if args.idle {
         let client = Client::new(context, AgentName::user())?;
         client.await_idle(timeout, || status::is_idle(context, &client.store))?;
     }
     Ok(code)
-}
-
-fn worse(one: Code, other: Code) -> Code {
-    if one == Code::Ok { other } else { one }
 }
 
 fn wait_for_answers(
@@ -58,14 +54,7 @@ fn wait_for_answers(
         let client = Client::new(context, sender.clone())?;
         let start = bus.start_of(&sender)?;
         client.await_answers(&asked, start, timeout, |answer| {
-            if args.json {
-                printer.say_json(&MessageView::from(answer));
-            } else {
-                printer.say(&answer.envelope.content);
-            }
-            if answer.envelope.status.is_some_and(|status| status != Status::Ok) {
-                code = Code::Failed;
-            }
+            code = code.or(say_answer(answer, args.json, printer));
         })?;
     }
     Ok(code)
