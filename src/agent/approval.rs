@@ -15,9 +15,6 @@ use crate::{
     store::{Activity, Inbox, MessageBus, StoreError},
 };
 
-/// Why a question about a task is withdrawn.
-const GIVEN_BACK: &str = "the work was given back";
-
 /// Something to be decided.
 pub struct Question {
     /// The same after a restart, another for every call.
@@ -38,6 +35,10 @@ pub struct Decided {
     pub by: Option<(AgentName, MessageId)>,
     /// Whether the same may happen from now on without asking.
     pub always: bool,
+}
+
+impl Decided {
+    const EXPIRED: Self = Self { asked: Asked::Expired, by: None, always: false };
 }
 
 impl Question {
@@ -70,11 +71,7 @@ pub fn is_asked_about(run: &Run<'_>, call: &ToolCall) -> bool {
 pub fn ask(run: &Run<'_>, question: &Question) -> Result<Result<Decided, Interrupted>, StoreError> {
     if let Some(end) = run.inbox.closed_at(&question.id) {
         let decided = first_decision(run, question, Some(end));
-        return Ok(Ok(decided.unwrap_or(Decided {
-            asked: Asked::Expired,
-            by: None,
-            always: false,
-        })));
+        return Ok(Ok(decided.unwrap_or(Decided::EXPIRED)));
     }
     put(run, question)?;
     let about = format!("for {} to decide: {}", question.approver, headline(&question.text, 60));
@@ -113,8 +110,7 @@ fn put(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
         }
         return Ok(());
     }
-    let own = step(run, question, QuestionStep::Asked, question.id.clone(), &question.text);
-    bus.reply(&own)?;
+    bus.reply(&step(run, question, QuestionStep::Asked))?;
     bus.reply(&copy)?;
     Ok(())
 }
@@ -129,22 +125,40 @@ fn for_approver(question: &Question) -> String {
 }
 
 /// A line of the question's life in the own mailbox.
-fn step(
-    run: &Run<'_>,
-    question: &Question,
-    what: QuestionStep,
-    id: MessageId,
-    text: &str,
-) -> Envelope {
-    let me = run.name.clone();
+fn step(run: &Run<'_>, question: &Question, what: QuestionStep) -> Envelope {
     // A question about a message names no task, whatever the message names.
     let task_id = run.work.envelope.task_id.clone().filter(|_| run.meanwhile == Meanwhile::Pause);
+    let line = match what {
+        QuestionStep::Asked => Envelope {
+            question: Some(what),
+            ..Envelope::new(
+                question.id.clone(),
+                run.name.clone(),
+                run.name.clone(),
+                Kind::Event,
+                question.text.clone(),
+            )
+        },
+        QuestionStep::Decided | QuestionStep::Expired | QuestionStep::Withdrawn => {
+            closing(run.name, &question.id, what)
+        }
+    };
+    Envelope { protocol: Some(question.protocol), task_id, ..line }
+}
+
+/// A line that closes a question of `asker`; its id follows from the question.
+fn closing(asker: &AgentName, question: &MessageId, what: QuestionStep) -> Envelope {
+    let (word, text) = match what {
+        QuestionStep::Asked => crate::base::broken("asking closes no question"),
+        QuestionStep::Decided => ("decided", "allowed; the call is made now"),
+        QuestionStep::Expired => ("expired", "nobody has decided in time"),
+        QuestionStep::Withdrawn => ("withdrawn", "the work was given back"),
+    };
+    let id = MessageId::derived(&[word, question.as_str()]);
     Envelope {
-        protocol: Some(question.protocol),
         question: Some(what),
-        in_reply_to: (what != QuestionStep::Asked).then(|| question.id.clone()),
-        task_id,
-        ..Envelope::new(id, me.clone(), me, Kind::Event, text)
+        in_reply_to: Some(question.clone()),
+        ..Envelope::new(id, asker.clone(), asker.clone(), Kind::Event, text)
     }
 }
 
@@ -175,28 +189,21 @@ fn first_decision(run: &Run<'_>, question: &Question, end: Option<Position>) -> 
 
 /// Nobody has decided in time, unless a decision stands before the line that says so.
 fn expire(run: &Run<'_>, question: &Question) -> Result<Decided, StoreError> {
-    let id = MessageId::derived(&["expired", question.id.as_str()]);
-    let text = "nobody has decided in time";
-    let line = step(run, question, QuestionStep::Expired, id, text);
-    let place = run.office.bus.reply(&line)?;
+    let place = run.office.bus.reply(&step(run, question, QuestionStep::Expired))?;
     run.inbox.pull()?;
     let decided = first_decision(run, question, Some(place));
-    Ok(decided.unwrap_or(Decided { asked: Asked::Expired, by: None, always: false }))
+    Ok(decided.unwrap_or(Decided::EXPIRED))
 }
 
 /// Says in the own mailbox that a call is allowed and from now on may have run.
 pub fn note_decided(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
-    let id = MessageId::derived(&["decided", question.id.as_str()]);
-    let line = step(run, question, QuestionStep::Decided, id, "allowed; the call is made now");
-    run.office.bus.reply(&line)?;
+    run.office.bus.reply(&step(run, question, QuestionStep::Decided))?;
     run.inbox.pull()
 }
 
 /// Says in the own mailbox that an answer is no longer wanted.
 pub fn withdraw(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
-    let id = MessageId::derived(&["withdrawn", question.id.as_str()]);
-    let line = step(run, question, QuestionStep::Withdrawn, id, GIVEN_BACK);
-    run.office.bus.reply(&line)?;
+    run.office.bus.reply(&step(run, question, QuestionStep::Withdrawn))?;
     Ok(())
 }
 
@@ -205,14 +212,8 @@ pub fn withdraw(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
 pub fn withdraw_of_tasks(bus: &MessageBus, inbox: &Inbox) -> Result<(), StoreError> {
     for asked in inbox.asked_for_tasks() {
         let said = asked.envelope;
-        let id = MessageId::derived(&["withdrawn", said.id.as_str()]);
-        let line = Envelope {
-            protocol: said.protocol,
-            question: Some(QuestionStep::Withdrawn),
-            in_reply_to: Some(said.id),
-            ..Envelope::new(id, said.from, said.to, Kind::Event, GIVEN_BACK)
-        };
-        bus.reply(&line)?;
+        let line = closing(&said.from, &said.id, QuestionStep::Withdrawn);
+        bus.reply(&Envelope { protocol: said.protocol, ..line })?;
     }
     Ok(())
 }

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::{
     Desk, Ended, ModelLoop, Office, Run, Worker,
     approval::withdraw_of_tasks,
-    run::{Meanwhile, as_mail, cut_off},
+    run::{Meanwhile, as_mail, cut_off, has_to_stop},
     shutdown::announce,
 };
 use crate::{
@@ -280,7 +280,7 @@ impl AutonomousAgent {
         let claimable = || self.office.may_claim(&self.name);
         // Whatever ends the wait, the next step looks at everything.
         let _ = self.scope.wait_lightly(None, || {
-            let woken = inbox.next().is_some()
+            let woken = inbox.has_next()
                 || claimable()
                 || stop.requested().is_some()
                 || trouble.lock().is_some()
@@ -304,7 +304,7 @@ impl AutonomousAgent {
 
     /// Whether it has to end before it begins anything more.
     pub(super) fn has_to_stop(&self) -> bool {
-        matches!(self.scope.stop.requested(), Some(Haste::Grace(_) | Haste::Now))
+        has_to_stop(&self.scope)
     }
 
     fn report_losses(&mut self) -> Result<(), StoreError> {

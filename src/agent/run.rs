@@ -82,7 +82,7 @@ impl Run<'_> {
 
     /// Whether the run shall pause for mail.
     pub fn has_to_pause(&self) -> bool {
-        self.meanwhile == Meanwhile::Pause && self.inbox.next().is_some()
+        self.meanwhile == Meanwhile::Pause && self.inbox.has_next()
     }
 
     /// Whether the run shall end before its next turn or call.

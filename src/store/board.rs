@@ -412,14 +412,9 @@ impl State {
     }
 
     fn bury(&mut self, line: &Line, reason: String) {
-        if self.news.is_none() {
-            return;
+        if self.news.is_some() {
+            self.dead.push(DeadLine::of_line(line.clone(), reason));
         }
-        let (length, raw) = match &line.body {
-            Ok(body) => (body.len() as u64, body.clone().into_bytes()),
-            Err(dead) => (dead.length, dead.raw.clone()),
-        };
-        self.dead.push(DeadLine { at: line.at, after: line.after, reason, length, raw });
     }
 
     /// A claim makes nothing ready, but its owner may not know of it; everything else may.

@@ -12,7 +12,7 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    DeadLetters, Entry, LifeLog, MailReader, MessageBus, Store, StoreError,
+    DeadLetters, DeadLine, Entry, LifeLog, MailReader, MessageBus, Store, StoreError,
     recent::{Known, Recent},
 };
 use crate::{
@@ -134,10 +134,12 @@ impl Inbox {
 
     /// The next message in turn: the one in hand, else the oldest unread.
     pub fn next(&self) -> Option<Message> {
-        let state = self.0.lock();
-        let taken = state.log.life().taken.as_ref();
-        let in_hand = taken.and_then(|taken| state.unread().find(|it| it.at == taken.at));
-        in_hand.or(state.window.front()).cloned()
+        self.0.lock().next().cloned()
+    }
+
+    /// Whether there is a next message.
+    pub fn has_next(&self) -> bool {
+        self.0.lock().next().is_some()
     }
 
     /// The SHUTDOWNs to be obeyed at once, wherever they lie in the unread mail.
@@ -285,15 +287,7 @@ impl Inbox {
     /// Puts a message that can't be worked on among the dead letters.
     pub fn bury(&self, message: &Message, reason: &str) -> Result<(), StoreError> {
         let state = self.0.lock();
-        let raw = message.envelope.content.clone().into_bytes();
-        let line = super::DeadLine {
-            at: message.at,
-            after: message.after,
-            reason: reason.to_owned(),
-            length: message.after.offset.saturating_sub(message.at.offset),
-            raw,
-        };
-        state.dead.record(&state.name, &line)
+        state.dead.record(&state.name, &DeadLine::of_message(message, reason.to_owned()))
     }
 
     /// Returns when the last record of the life outlives a power cut.
@@ -311,6 +305,12 @@ impl State {
     /// All that is known to be unread, in the mailbox's order.
     fn unread(&self) -> impl Iterator<Item = &Message> {
         self.window.iter().chain(&self.urgent)
+    }
+
+    fn next(&self) -> Option<&Message> {
+        let taken = self.log.life().taken.as_ref();
+        let in_hand = taken.and_then(|taken| self.unread().find(|it| it.at == taken.at));
+        in_hand.or(self.window.front())
     }
 
     fn judge(&self, message: &Message) -> Option<Obedience> {
@@ -376,7 +376,8 @@ impl State {
             Entry::Message(message) => *message,
         };
         if message.envelope.question.is_some() && message.envelope.from == self.name {
-            return self.meet_question(&message);
+            self.meet_question(&message);
+            return Ok(());
         }
         match self.recent.meet(&message) {
             Known::New if self.log.life().has_consumed(message.at) => {}
@@ -388,18 +389,14 @@ impl State {
                     "{} has sent something else under the id {}; give each message an id of its own",
                     said.from, said.id
                 );
-                let raw = said.content.clone().into_bytes();
-                let length = message.after.offset.saturating_sub(message.at.offset);
-                let (at, after) = (message.at, message.after);
-                self.dead
-                    .record(&self.name, &super::DeadLine { at, after, reason, length, raw })?;
+                self.dead.record(&self.name, &DeadLine::of_message(&message, reason))?;
             }
         }
         Ok(())
     }
 
     /// A line of a question's own life is no mail: it only says how the question stands.
-    fn meet_question(&mut self, message: &Message) -> Result<(), StoreError> {
+    fn meet_question(&mut self, message: &Message) {
         let said = &message.envelope;
         match (message.sealed, said.question) {
             (true, Some(QuestionStep::Asked)) => {
@@ -417,7 +414,6 @@ impl State {
             }
             (false, _) | (true, None) => {}
         }
-        Ok(())
     }
 
     /// Looks through all that lies behind the window for what can't wait: orders to end, interrupts
@@ -439,7 +435,7 @@ impl State {
                 let Entry::Message(message) = entry else { continue };
                 let said = &message.envelope;
                 if said.question.is_some() && said.from == self.name {
-                    self.meet_question(&message)?;
+                    self.meet_question(&message);
                     continue;
                 }
                 let can_wait = said.kind != Kind::Response

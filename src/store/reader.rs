@@ -41,6 +41,24 @@ pub struct DeadLine {
     pub raw: Vec<u8>,
 }
 
+impl DeadLine {
+    /// A line that is none, for this reason.
+    pub fn of_line(line: Line, reason: String) -> Self {
+        let (length, raw) = match line.body {
+            Ok(body) => (body.len() as u64, body.into_bytes()),
+            Err(dead) => (dead.length, dead.raw),
+        };
+        Self { at: line.at, after: line.after, reason, length, raw }
+    }
+
+    /// A message that can't be worked on, for this reason.
+    pub fn of_message(message: &Message, reason: String) -> Self {
+        let (at, after) = (message.at, message.after);
+        let length = after.offset.saturating_sub(at.offset);
+        Self { at, after, reason, length, raw: message.envelope.content.clone().into_bytes() }
+    }
+}
+
 /// A place in a mailbox, which moves forward.
 pub struct MailReader {
     journal: Arc<dyn Journal>,
@@ -92,13 +110,7 @@ impl MailReader {
     fn entry(&self, line: Line) -> Entry {
         match self.mailbox.parse(&line) {
             Ok(message) => Entry::Message(Box::new(message)),
-            Err(reason) => {
-                let (length, raw) = match line.body {
-                    Ok(body) => (body.len() as u64, body.into_bytes()),
-                    Err(dead) => (dead.length, dead.raw),
-                };
-                Entry::Dead(DeadLine { at: line.at, after: line.after, reason, length, raw })
-            }
+            Err(reason) => Entry::Dead(DeadLine::of_line(line, reason)),
         }
     }
 }
