@@ -21,6 +21,18 @@ pub enum Death {
     Panicked(String),
 }
 
+impl Death {
+    /// What went wrong, where anything did.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Stopped | Self::WithDaemon => None,
+            Self::Failed(why) | Self::NoRoom(why) | Self::Refused(why) | Self::Panicked(why) => {
+                Some(why)
+            }
+        }
+    }
+}
+
 /// What becomes of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Restart {

@@ -281,28 +281,16 @@ impl Supervisor {
         self.tasks.release(name);
         self.consume_tasks(now);
         let statuses = &self.instance.office.statuses;
-        match (how, verdict) {
-            (
-                Death::Failed(why)
-                | Death::NoRoom(why)
-                | Death::Panicked(why)
-                | Death::Refused(why),
-                Restart::GiveUp,
-            ) => {
-                statuses.set(name, Activity::Failed, why.clone());
+        match (how.why(), verdict) {
+            (Some(why), Restart::GiveUp) => {
+                statuses.set(name, Activity::Failed, why);
                 let told = self.tell_of_failure(name, why);
                 self.note_trouble("a failure", told);
             }
-            (
-                Death::Failed(why)
-                | Death::NoRoom(why)
-                | Death::Panicked(why)
-                | Death::Refused(why),
-                Restart::After(_),
-            ) => {
+            (Some(why), Restart::After(_)) => {
                 statuses.set(name, Activity::Retrying, format!("restarts after: {why}"));
             }
-            (_, Restart::Never) | (Death::Stopped | Death::WithDaemon, _) => {}
+            (_, Restart::Never) | (None, _) => {}
         }
         if self.ending.is_some() {
             self.hosted.entry(name.clone()).or_default().forgive();
