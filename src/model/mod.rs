@@ -1,5 +1,6 @@
 //! The words: plain data and pure rules. No file, no clock, no thread.
 
+mod agent_type;
 mod board;
 mod conversation;
 mod fields;
@@ -17,6 +18,9 @@ mod task_text;
 mod team_file;
 mod tool;
 
+pub use agent_type::{
+    AgentType, MOST_TURNS, Origin, PathGrant, PathRule, TypeLimits, TypeMode, built_in_types,
+};
 pub use board::{Board, Change, Void};
 pub use conversation::{Conversation, Final, Mail, Next, Turn};
 pub use life::{Desired, LIFE_VERSION, Life, Span, Taken, Tries};
@@ -31,10 +35,11 @@ pub use task::{
 };
 pub use task_text::{state_word, task_line, task_text};
 pub use team::{
-    Claims, Durability, Errand, Limits, Place, Placed, Team, TeamFault, TeamTask, Teammate,
+    Claims, Durability, Errand, Limits, OnUnknownType, Place, Placed, Team, TeamFault, TeamTask,
+    Teammate,
 };
 pub use team_file::read_team;
-pub use tool::{ToolCall, ToolResult, ToolSpec};
+pub use tool::{TOOL_NAMES, TOOLS_TO_COME, ToolCall, ToolResult, ToolSpec, canonical, counts_as};
 
 use serde::{Deserialize, Serialize};
 

@@ -131,6 +131,13 @@ impl RunId {
     }
 }
 
+impl TypeName {
+    /// A name that stands in this program's text and is known to be one.
+    pub fn named(text: &'static str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
 impl AgentName {
     /// Names that no teammate, outsider or team may have.
     pub const RESERVED: [&'static str; 4] = ["user", "daemon", "tasks", "all"];

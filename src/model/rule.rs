@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::tool::canonical;
+
 /// What a rule says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ruling {
@@ -25,20 +27,6 @@ pub struct Pattern {
     pub of: Option<String>,
 }
 
-/// Other names for tools, as rules written for other systems have them.
-const TOOL_ALIASES: &[(&str, &str)] = &[
-    ("Bash", "bash"),
-    ("execute_bash", "bash"),
-    ("Read", "read_file"),
-    ("Write", "write_file"),
-    ("Edit", "edit_file"),
-    ("LS", "list_files"),
-    ("Glob", "glob"),
-    ("search_files", "glob"),
-    ("Grep", "grep"),
-    ("search_code", "grep"),
-];
-
 impl Pattern {
     /// Reads `tool` or `tool(pattern)`.
     pub fn parse(text: &str) -> Result<Self, String> {
@@ -57,9 +45,7 @@ impl Pattern {
         if of.is_some_and(|of| of.trim().is_empty()) {
             return Err(format!("{text:?} names nothing between its brackets"));
         }
-        let known = TOOL_ALIASES.iter().find(|(alias, _)| *alias == tool);
-        let tool = known.map_or(tool, |(_, name)| name).to_owned();
-        Ok(Self { tool, of: of.map(|of| of.trim().to_owned()) })
+        Ok(Self { tool: canonical(tool).to_owned(), of: of.map(|of| of.trim().to_owned()) })
     }
 }
 

@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::{AgentName, Message, PermissionMode, Rule, message::resolve_lead};
+use super::{AgentName, AgentType, Message, PermissionMode, Rule, TypeName, message::resolve_lead};
 
 /// A team.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Team {
     /// What it is called.
     pub name: AgentName,
@@ -17,6 +17,14 @@ pub struct Team {
     pub lead: AgentName,
     /// All teammates, by name.
     pub teammates: BTreeMap<AgentName, Teammate>,
+    /// What its teammates and their subagents may be, by name: the built-in types and its own.
+    pub types: BTreeMap<TypeName, AgentType>,
+    /// The type where none is named.
+    pub default_type: TypeName,
+    /// What becomes of a subagent of a type that is not known.
+    pub on_unknown_type: OnUnknownType,
+    /// What of the definitions could not be used, each with its file.
+    pub reports: Vec<String>,
     /// Names with a mailbox and no thread.
     pub outside: BTreeSet<AgentName>,
     /// Limits for all of them.
@@ -33,9 +41,21 @@ pub struct Team {
     pub start: Vec<Errand>,
 }
 
+/// What becomes of a subagent of a type that is not known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnUnknownType {
+    /// It is refused, and the valid names are told.
+    #[default]
+    Refuse,
+    /// It is of the default type, as older systems have it.
+    Default,
+}
+
 /// One teammate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Teammate {
+    /// What it is.
+    pub agent_type: TypeName,
     /// What it is there for, in a few words.
     pub role: String,
     /// What it is told about itself.
@@ -79,8 +99,10 @@ pub struct TeamTask {
     pub title: String,
     /// The work; the title where it is empty.
     pub description: String,
-    /// Who shall do it.
+    /// Who shall do it: a teammate, or whoever is of a type.
     pub assignee: Option<AgentName>,
+    /// As what it is done, where not as what its worker is.
+    pub agent_type: Option<TypeName>,
     /// Which tasks of the list have to be done first, counted from 0; all stand before it.
     pub depends_on: Vec<usize>,
 }
@@ -96,6 +118,10 @@ pub struct Limits {
     pub mail_per_minute: u32,
     /// How long a question waits for its decision; for ever if there is none.
     pub question_timeout: Option<Duration>,
+    /// How deep subagents may delegate in their turn; 1 lets teammates delegate and nobody else.
+    pub max_depth: usize,
+    /// The most runs in the background that a teammate may have at a time; with 0 there are none.
+    pub max_children: usize,
 }
 
 impl Default for Limits {
@@ -105,6 +131,8 @@ impl Default for Limits {
             grace: Duration::from_secs(10),
             mail_per_minute: 120,
             question_timeout: Some(Duration::from_mins(30)),
+            max_depth: 3,
+            max_children: 8,
         }
     }
 }
@@ -175,11 +203,19 @@ impl Team {
         bearers.all(|name| *name == self.lead).then(|| self.lead.clone())
     }
 
-    /// Which tasks `name` takes by itself: whoever leads waits for what is meant for it.
+    /// Which tasks `name` takes by itself: whoever leads, or can change nothing, waits for what is
+    /// meant for it.
     pub fn claims(&self, name: &AgentName) -> Claims {
         let stated = self.teammates.get(name).and_then(|teammate| teammate.claims);
-        let default = if *name == self.lead { Claims::Assigned } else { Claims::Any };
+        let only_reads = self.type_of(name).is_some_and(AgentType::only_reads);
+        let waits = *name == self.lead || only_reads;
+        let default = if waits { Claims::Assigned } else { Claims::Any };
         stated.unwrap_or(default)
+    }
+
+    /// What `name` is.
+    pub fn type_of(&self, name: &AgentName) -> Option<&AgentType> {
+        self.types.get(&self.teammates.get(name)?.agent_type)
     }
 
     /// Who approves the plans of `name`.

@@ -9,8 +9,8 @@ use std::{
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 
 use super::{
-    AgentName, Claims, Durability, Errand, Limits, Pattern, PermissionMode, Placed, Rule, Ruling,
-    Team, TeamFault, TeamTask, Teammate, jsonc::Reader,
+    AgentName, Claims, Durability, Errand, Limits, OnUnknownType, Pattern, PermissionMode, Placed,
+    Rule, Ruling, Team, TeamFault, TeamTask, Teammate, TypeName, built_in_types, jsonc::Reader,
 };
 use crate::base::text::listed;
 
@@ -94,10 +94,15 @@ impl<'a> Reader<'a> {
         let outside = self.outside(root, &teammates);
         let lead = self.lead(root, &teammates);
         let first = order.into_iter().next().map(|(name, _)| name);
+        let types = built_in_types().into_iter().map(|it| (it.name.clone(), it)).collect();
         let mut team = Team {
             name,
             lead: lead.or(first)?,
             teammates,
+            types,
+            default_type: TypeName::named("general-purpose"),
+            on_unknown_type: OnUnknownType::default(),
+            reports: Vec::new(),
             outside,
             limits: self.limits(root),
             rules: self.rules(root),
@@ -185,6 +190,7 @@ impl<'a> Reader<'a> {
         let role = self.string(fields, "role").or_else(|| self.string(fields, "description"));
         let mode = self.choice(fields, "permission_mode", MODES).unwrap_or(defaults.mode);
         Teammate {
+            agent_type: TypeName::named("general-purpose"),
             role: role.map(|it| it.value).unwrap_or_default(),
             system_prompt: self
                 .string(fields, "system_prompt")
@@ -355,6 +361,7 @@ impl<'a> Reader<'a> {
                 title: title.unwrap_or_default(),
                 description: description.unwrap_or_default(),
                 assignee,
+                agent_type: None,
                 depends_on,
             });
         }

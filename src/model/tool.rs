@@ -1,9 +1,76 @@
 //! A tool as a model sees it: its specification, a call, a result.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{AgentName, CallId, MessageId};
+
+/// All tools, in the order in which a model is told of them.
+pub const TOOL_NAMES: &[&str] = &[
+    "read_file",
+    "write_file",
+    "edit_file",
+    "list_files",
+    "glob",
+    "grep",
+    "bash",
+    "background_run",
+    "background_check",
+    "todo_write",
+    "submit_plan",
+    "decide_plan",
+    "subagent",
+    "subagent_send",
+    "team_list",
+    "team_send",
+    "team_broadcast",
+    "team_ask",
+    "team_shutdown",
+    "task_create",
+    "task_list",
+    "task_get",
+    "task_update",
+];
+
+/// Tools that types may name and that are not there yet.
+pub const TOOLS_TO_COME: &[&str] = &["web_search", "fetch_url"];
+
+/// Other names for tools, as definitions and rules written for other systems have them.
+const TOOL_ALIASES: &[(&str, &str)] = &[
+    ("Bash", "bash"),
+    ("execute_bash", "bash"),
+    ("Read", "read_file"),
+    ("Write", "write_file"),
+    ("Edit", "edit_file"),
+    ("LS", "list_files"),
+    ("Glob", "glob"),
+    ("search_files", "glob"),
+    ("Grep", "grep"),
+    ("search_code", "grep"),
+    ("TodoWrite", "todo_write"),
+    ("task", "subagent"),
+    ("Task", "subagent"),
+    ("Agent", "subagent"),
+    ("WebFetch", "fetch_url"),
+    ("WebSearch", "web_search"),
+];
+
+/// The name of the tool that `name` means; `name` itself where it is no other tool's alias.
+pub fn canonical(name: &str) -> &str {
+    TOOL_ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, tool)| tool)
+}
+
+/// The tool as which another counts for types, rules and modes: what does the same in another way is
+/// no way around them.
+pub fn counts_as(tool: &str) -> &str {
+    match tool {
+        "background_run" | "background_check" => "bash",
+        "subagent_send" => "subagent",
+        own => own,
+    }
+}
 
 /// What a model is told of a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,7 +78,7 @@ pub struct ToolSpec {
     /// What it is called by.
     pub name: &'static str,
     /// What it does and when to use it.
-    pub description: &'static str,
+    pub description: Cow<'static, str>,
     /// JSON Schema of its input.
     pub schema: Value,
 }

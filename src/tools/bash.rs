@@ -61,7 +61,8 @@ impl Tool for Bash {
                           it prints to standard output and standard error. Each call starts anew: \
                           `cd` and variables do not last, there is no input to read, and all \
                           processes that a command leaves in the background are killed when the \
-                          command ends.",
+                          command ends."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

@@ -38,7 +38,8 @@ impl Tool for EditFile {
             name: "edit_file",
             description: "Replaces a text in a file of the workspace by another. `old` has to \
                           stand in the file exactly as given, indentation included, and only once \
-                          unless `replace_all` is true. The result shows the change.",
+                          unless `replace_all` is true. The result shows the change."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

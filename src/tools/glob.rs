@@ -41,7 +41,8 @@ impl Tool for Glob {
             description: "Finds files of the workspace by a pattern such as `src/**/*.rs` or \
                           `**/Cargo.toml` (`*.rs` alone matches in the folder itself only). Gives \
                           paths relative to the workspace, sorted. What .gitignore names is left \
-                          out; links are not followed.",
+                          out; links are not followed."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

@@ -62,7 +62,8 @@ impl Tool for Grep {
             description: "Searches files of the workspace for lines that match a regular \
                           expression. Gives `path:line: text`, and `path-line- text` for lines \
                           around a match. What .gitignore names and binary files are left out; \
-                          links are not followed.",
+                          links are not followed."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

@@ -34,9 +34,11 @@ impl Tool for ListFiles {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "list_files",
-            description: "Lists what a folder of the workspace holds, one level deep and sorted by \
+            description:
+                "Lists what a folder of the workspace holds, one level deep and sorted by \
                           name: folders end with `/`, files have their size, links show where they \
-                          point. To find files in all folders below use glob.",
+                          point. To find files in all folders below use glob."
+                    .into(),
             schema: schema::<Arguments>(),
         }
     }

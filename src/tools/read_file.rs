@@ -34,7 +34,8 @@ impl Tool for ReadFile {
             name: "read_file",
             description: "Reads a text file of the workspace as it is, without line numbers. A \
                           long file comes in parts: the last line of the result says with which \
-                          `offset` to go on. Binary files and files over 10 MB are refused.",
+                          `offset` to go on. Binary files and files over 10 MB are refused."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

@@ -35,7 +35,8 @@ impl Tool for TaskCreate {
         ToolSpec {
             name: "task_create",
             description: "Puts a task on the team's board. A teammate takes it when all that it \
-                          depends on is done; you are told by mail when it has ended.",
+                          depends on is done; you are told by mail when it has ended."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

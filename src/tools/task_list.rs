@@ -43,7 +43,8 @@ impl Tool for TaskList {
         ToolSpec {
             name: "task_list",
             description: "Lists the tasks on the team's board: id, status, who has it, what it \
-                          waits for, title.",
+                          waits for, title."
+                .into(),
             schema: schema::<ListArguments>(),
         }
     }
@@ -72,7 +73,7 @@ impl Tool for TaskGet {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "task_get",
-            description: "Shows a task on the team's board whole, with its present attempt.",
+            description: "Shows a task on the team's board whole, with its present attempt.".into(),
             schema: schema::<GetArguments>(),
         }
     }

@@ -47,7 +47,8 @@ impl Tool for TaskUpdate {
             description: "Changes a task on the team's board, if it still stands as you expect; \
                           else you are told how it stands. The tasks you are given to work on are \
                           claimed and ended for you: use this to cancel or retry, or to take one \
-                          by hand.",
+                          by hand."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

@@ -36,8 +36,10 @@ impl Tool for TeamAsk {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "team_ask",
-            description: "Sends a message to one member of the team and waits for the answer, which \
-                          is the result.",
+            description:
+                "Sends a message to one member of the team and waits for the answer, which \
+                          is the result."
+                    .into(),
             schema: schema::<Arguments>(),
         }
     }

@@ -28,7 +28,8 @@ impl Tool for TeamBroadcast {
         ToolSpec {
             name: "team_broadcast",
             description: "Tells something to every other member of the team. It is context for \
-                          their next turn; nobody answers it.",
+                          their next turn; nobody answers it."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

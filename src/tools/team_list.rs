@@ -23,8 +23,10 @@ impl Tool for TeamList {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "team_list",
-            description: "Lists the team: who there is, what each is there for, what each is doing \
-                          now, who leads, and who outside the team can be written to.",
+            description:
+                "Lists the team: who there is, what each is there for, what each is doing \
+                          now, who leads, and who outside the team can be written to."
+                    .into(),
             schema: schema::<Arguments>(),
         }
     }

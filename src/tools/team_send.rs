@@ -31,7 +31,8 @@ impl Tool for TeamSend {
             name: "team_send",
             description: "Sends a message to one member of the team and does not wait: the answer \
                           comes later as mail and starts a turn of yours. To wait for the answer \
-                          use team_ask.",
+                          use team_ask."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

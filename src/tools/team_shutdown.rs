@@ -31,8 +31,10 @@ impl Tool for TeamShutdown {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "team_shutdown",
-            description: "Stops a teammate until somebody starts it again. Only the lead may. With \
-                          drain it first works off its mail. It acknowledges by mail.",
+            description:
+                "Stops a teammate until somebody starts it again. Only the lead may. With \
+                          drain it first works off its mail. It acknowledges by mail."
+                    .into(),
             schema: schema::<Arguments>(),
         }
     }

@@ -49,7 +49,8 @@ impl Tool for TodoWrite {
             name: "todo_write",
             description: "Keeps your list of steps for work that has several. Give the whole list \
                           each time: mark a step in_progress before you begin it, one at a time, \
-                          and completed as soon as it is done.",
+                          and completed as soon as it is done."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

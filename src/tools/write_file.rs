@@ -32,7 +32,8 @@ impl Tool for WriteFile {
             name: "write_file",
             description: "Writes a whole file of the workspace: a new one, with the folders that \
                           are missing, or a new content for one that exists, which keeps its \
-                          permissions. To change a part of a file use edit_file.",
+                          permissions. To change a part of a file use edit_file."
+                .into(),
             schema: schema::<Arguments>(),
         }
     }

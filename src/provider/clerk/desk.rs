@@ -37,7 +37,7 @@ pub fn clerk(script: Option<&str>) -> Clerk {
 
 /// The clerk's next turn.
 pub fn ask(clerk: &Clerk, turns: &[Turn], in_hand: usize) -> Reply {
-    let spec = |name| ToolSpec { name, description: "", schema: Value::Null };
+    let spec = |name| ToolSpec { name, description: "".into(), schema: Value::Null };
     let tools = TOOLS.map(spec);
     let request = Request { system: "", turns, in_hand, tools: &tools };
     clerk.complete(&request, &Cancel::default()).unwrap()
