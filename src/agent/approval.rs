@@ -75,12 +75,12 @@ pub fn ask(run: &Run<'_>, question: &Question) -> Result<Result<Decided, Interru
     }
     put(run, question)?;
     let about = format!("for {} to decide: {}", question.approver, headline(&question.text, 60));
-    run.office.statuses.set(run.name, Activity::Waiting, about);
+    run.note(Activity::Waiting, about);
     run.office.statuses.update(run.name, |status| status.question = Some(question.id.clone()));
     let until = run.office.team.limits.question_timeout.map(|it| run.scope.clock.now().after(it));
     let decided = run.scope.wait_lightly(until, || first_decision(run, question, None));
     run.office.statuses.update(run.name, |status| status.question = None);
-    run.office.statuses.set(run.name, Activity::Working, "after the decision".to_owned());
+    run.note(Activity::Working, "after the decision");
     match decided {
         Ok(decided) => Ok(Ok(decided)),
         Err(Interrupted::Late) => expire(run, question).map(Ok),

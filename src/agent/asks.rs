@@ -1,6 +1,6 @@
 //! Who waits for whom: an `ask` that would close a ring is refused, so nobody waits for ever.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use parking_lot::Mutex;
 
@@ -8,33 +8,50 @@ use crate::model::AgentName;
 
 /// The waits of all teammates of this process.
 #[derive(Clone, Default)]
-pub struct Asks(Arc<Mutex<BTreeMap<AgentName, AgentName>>>);
+pub struct Asks(Arc<Mutex<Vec<(AgentName, AgentName)>>>);
 
 /// A wait; it ends when dropped.
 pub struct Ask {
     asks: Asks,
     asker: AgentName,
+    asked: AgentName,
 }
 
 impl Asks {
     /// `asker` waits for `asked` while the value lives; or the names of the ring it would close.
     pub fn begin(&self, asker: &AgentName, asked: &AgentName) -> Result<Ask, Vec<AgentName>> {
         let mut waits = self.0.lock();
-        let mut ring = vec![asked.clone()];
-        while let Some(next) = ring.last().and_then(|last| waits.get(last)) {
-            ring.push(next.clone());
-            if next == asker {
-                return Err(ring);
-            }
+        if let Some(ring) = ring(&waits, asker, vec![asked.clone()]) {
+            return Err(ring);
         }
-        waits.insert(asker.clone(), asked.clone());
-        Ok(Ask { asks: self.clone(), asker: asker.clone() })
+        waits.push((asker.clone(), asked.clone()));
+        Ok(Ask { asks: self.clone(), asker: asker.clone(), asked: asked.clone() })
     }
+}
+
+/// The way from the last of `way` to `asker` along who waits for whom. What runs in the background
+/// waits in its teammate's name, too, so one name may wait for several.
+fn ring(
+    waits: &[(AgentName, AgentName)],
+    asker: &AgentName,
+    way: Vec<AgentName>,
+) -> Option<Vec<AgentName>> {
+    let last = way.last()?;
+    if last == asker {
+        return Some(way);
+    }
+    let next = waits.iter().filter(|(from, to)| from == last && !way.contains(to));
+    next.map(|(_, to)| [way.as_slice(), std::slice::from_ref(to)].concat())
+        .find_map(|way| ring(waits, asker, way))
 }
 
 impl Drop for Ask {
     fn drop(&mut self) {
-        self.asks.0.lock().remove(&self.asker);
+        let mut waits = self.asks.0.lock();
+        let own = waits.iter().position(|(from, to)| *from == self.asker && *to == self.asked);
+        if let Some(own) = own {
+            waits.swap_remove(own);
+        }
     }
 }
 
@@ -52,6 +69,10 @@ mod tests {
         assert_eq!(asks.begin(&c, &a).err().unwrap(), [a.clone(), b.clone(), c.clone()]);
         drop(first);
         assert!(asks.begin(&c, &a).is_ok());
+        let beside = asks.begin(&b, &a).ok().unwrap();
+        assert!(asks.begin(&c, &b).is_err());
         drop(second);
+        assert!(asks.begin(&c, &b).is_ok());
+        drop(beside);
     }
 }

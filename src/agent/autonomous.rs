@@ -7,7 +7,9 @@ use parking_lot::Mutex;
 use super::{
     Desk, Ended, ModelLoop, Office, Run, Worker,
     approval::withdraw_of_tasks,
-    run::{Meanwhile, as_mail, cut_off, has_to_stop},
+    background::Background,
+    lineage::Lineage,
+    run::{Meanwhile, as_mail, cut_off},
     shutdown::announce,
 };
 use crate::{
@@ -34,6 +36,10 @@ pub struct AutonomousAgent {
     pub(super) claim: Option<Claim>,
     /// The call that may have run without its result being kept.
     pub(super) begun: Option<CallId>,
+    /// Whether the life before died with work in hand.
+    pub(super) has_died: bool,
+    /// What it runs in the background.
+    pub(super) background: Background,
     _mail: Subscription,
 }
 
@@ -74,17 +80,19 @@ impl AutonomousAgent {
         let kept = store.conversation(&RunId::of(&name))?;
         let before = inbox.life();
         inbox.record(|life| life.life += 1)?;
-        let trace = Trace::begin(store, &name, before.life + 1)?;
+        let trace =
+            Trace::begin(store, &name, &office.desk(&name).agent_type.name, before.life + 1)?;
         let trouble = Arc::new(Mutex::new(None));
         let stop = stop.child(&wake);
         let clock = store.clock().clone();
         let look = looking(&office, &name, &inbox, &stop, &clock, &trouble);
-        let scope = Scope { clock, wake, stop, look };
+        let scope = Scope { clock, wake, stop, look, deadline: None };
         let desk = office.desk(&name);
         let begun = begun_before(&before, &kept, &desk);
         let takes_any = office.team.claims(&name) == Claims::Any;
-        office.board.wake_on_ready(&name, &scope.wake, takes_any);
-        Ok(Self {
+        let names = office.team.names_of(&name);
+        office.board.wake_on_ready(&name, names, &scope.wake, takes_any);
+        let mut agent = Self {
             claim: None,
             office,
             name,
@@ -95,8 +103,12 @@ impl AutonomousAgent {
             scope,
             trouble,
             begun,
+            has_died: before.taken.is_some(),
+            background: Background::default(),
             _mail: mail,
-        })
+        };
+        agent.tell_of_lost_background()?;
+        Ok(agent)
     }
 
     /// Works until it is ended.
@@ -123,6 +135,7 @@ impl AutonomousAgent {
     pub fn step(&mut self) -> Result<Step, StoreError> {
         self.inbox.pull()?;
         self.report_losses()?;
+        self.note_ended_background();
         if self.inbox.life().desired == Desired::Stopped {
             // It has said that it stops and was kept from ending: it does not come back by itself.
             return self.end(Ending::Stopped);
@@ -148,8 +161,12 @@ impl AutonomousAgent {
         match self.inbox.next() {
             Some(message) => self.handle(&message),
             None if self.claim.is_some() => self.work_on_task(),
-            None if self.scope.stop.requested().is_some() => self.end(Ending::WithDaemon),
-            None if self.claim_task()? => self.work_on_task(),
+            None if self.scope.stop.requested().is_some() && self.background.live() == 0 => {
+                self.end(Ending::WithDaemon)
+            }
+            None if self.scope.stop.requested().is_none() && self.claim_task()? => {
+                self.work_on_task()
+            }
             None => Ok(Step::Idle),
         }
     }
@@ -179,6 +196,11 @@ impl AutonomousAgent {
         let is_of_task = said.kind == Kind::Event && said.from == AgentName::daemon();
         if is_of_task {
             return message.sealed && said.task_id.is_some();
+        }
+        let is_own = said.kind == Kind::Event && said.from == self.name;
+        if is_own {
+            // The end of what ran in the background.
+            return message.sealed && said.trace_id.is_some();
         }
         said.kind == Kind::Response
             && said.protocol != Some(Protocol::Shutdown)
@@ -233,19 +255,27 @@ impl AutonomousAgent {
     }
 
     fn work(&mut self, message: &Message) -> Result<Ended, StoreError> {
+        let (run, kind) = (RunId::of(&self.name), &self.desk.agent_type.name);
+        let lineage = Lineage::of_teammate(run.clone(), run, kind, &message.envelope.content);
+        let scope = self.scope.within(self.desk.agent_type.limits.timeout);
         let mut run = Run {
             office: &self.office,
             name: &self.name,
             desk: &self.desk,
             work: message,
-            scope: &self.scope,
+            scope: &scope,
             inbox: &self.inbox,
             kept: &mut self.kept,
             trace: &mut self.trace,
             meanwhile: Meanwhile::Join,
             begun: &mut self.begun,
+            lineage: &lineage,
+            background: &self.background,
+            has_died: self.has_died,
+            is_interrupted: false,
         };
-        ModelLoop.handle(&mut run)
+        let ended = ModelLoop.handle(&mut run)?;
+        Ok(ended.or_late(&run, &self.scope))
     }
 
     /// A message that has been begun too often and never ended is not begun again: its sender is
@@ -275,14 +305,23 @@ impl AutonomousAgent {
     /// Waits for something to do: the one place in which an idle teammate stands.
     fn rest(&mut self) -> Result<(), StoreError> {
         self.inbox.note_progress()?;
-        self.office.statuses.set(&self.name, Activity::Idle, "");
+        match self.background.live() {
+            0 => self.office.statuses.set(&self.name, Activity::Idle, ""),
+            live => {
+                let about = format!("for what runs in the background ({live})");
+                self.office.statuses.set(&self.name, Activity::Waiting, about);
+            }
+        }
+        let background = &self.background;
         let (inbox, stop, trouble) = (&self.inbox, &self.scope.stop, &self.trouble);
         let claimable = || self.office.may_claim(&self.name);
         // Whatever ends the wait, the next step looks at everything.
         let _ = self.scope.wait_lightly(None, || {
+            let ends = stop.requested();
             let woken = inbox.has_next()
-                || claimable()
-                || stop.requested().is_some()
+                || (ends.is_none() && claimable())
+                || ends.is_some_and(|it| it > Haste::Drain || background.live() == 0)
+                || background.has_ended()
                 || trouble.lock().is_some()
                 || inbox.has_losses()
                 || inbox.has_progress();
@@ -304,7 +343,7 @@ impl AutonomousAgent {
 
     /// Whether it has to end before it begins anything more.
     pub(super) fn has_to_stop(&self) -> bool {
-        has_to_stop(&self.scope)
+        self.scope.has_to_stop()
     }
 
     fn report_losses(&mut self) -> Result<(), StoreError> {
@@ -333,6 +372,8 @@ impl AutonomousAgent {
 
     /// Ends this life in order: what was in hand goes back, untried.
     fn end(&mut self, ending: Ending) -> Result<Step, StoreError> {
+        self.background.close();
+        self.note_ended_background();
         self.give_task_back(None)?;
         self.tell_of_cut_off()?;
         if self.inbox.life().taken.is_some() {
@@ -345,6 +386,13 @@ impl AutonomousAgent {
         self.trace.end("completed", reason);
         self.office.statuses.set(&self.name, Activity::Stopped, about);
         Ok(Step::Ended(ending))
+    }
+}
+
+impl Drop for AutonomousAgent {
+    /// However it ends, nothing that it has begun goes on without it.
+    fn drop(&mut self) {
+        self.background.close();
     }
 }
 

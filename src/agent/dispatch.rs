@@ -5,18 +5,20 @@ use std::time::Duration;
 use super::{
     Run,
     approval::{Question, ask, note_decided, remember, withdraw},
+    background::command_in_background,
     run::Meanwhile,
+    subagent::{Wish, delegate, delegate_in_background, send_to},
 };
 use crate::{
     base::{Interrupted, left_overs::Mark},
     guard::{Verdict, decide, exactly},
-    model::{AgentName, Asked, MessageId, Protocol, RunId, ToolCall, ToolResult},
+    model::{AgentName, Asked, MessageId, Protocol, ToolCall, ToolResult, counts_as},
     store::{Activity, StoreError},
     tools::{Attempt, Caller, Outcome, Prepared, ToolError},
 };
 
 /// What became of a call: its result, or what ended it.
-type Called = Result<ToolResult, Interrupted>;
+pub type Called = Result<ToolResult, Interrupted>;
 
 /// Runs a call of the model.
 pub fn dispatch(
@@ -27,7 +29,7 @@ pub fn dispatch(
     let started = run.scope.clock.now();
     let caller = Caller {
         agent: run.name.clone(),
-        mark: Mark { folder: run.office.folder().clone(), run: RunId::of(run.name).to_string() },
+        mark: Mark { folder: run.office.folder().clone(), run: run.lineage.mark.to_string() },
         call: run.call_id(call),
         hops: run.work.envelope.hops,
         attempt,
@@ -39,7 +41,7 @@ pub fn dispatch(
         Err(correction) => ("invalid", Ok(Err(correction)), None),
     };
     let called = match outcome {
-        Ok(Ok(outcome)) => fulfil(run, call, outcome)?,
+        Ok(Ok(outcome)) => fulfil(run, call, outcome, attempt)?,
         Ok(Err(why)) => Ok(result(call, Err(why))),
         Err(why) => Err(why),
     };
@@ -119,7 +121,7 @@ fn ask_leave(
             note_decided(run, &question)?;
             if decided.always {
                 for access in &prepared.accesses {
-                    remember(run, exactly(&call.tool, access))?;
+                    remember(run, exactly(counts_as(&call.tool), access))?;
                 }
             }
             return Ok(Ok(Ok(decided.by)));
@@ -146,7 +148,12 @@ fn withdrawn<T>(
 }
 
 /// Carries out what only the runtime can.
-fn fulfil(run: &mut Run<'_>, call: &ToolCall, outcome: Outcome) -> Result<Called, StoreError> {
+fn fulfil(
+    run: &mut Run<'_>,
+    call: &ToolCall,
+    outcome: Outcome,
+    attempt: Attempt,
+) -> Result<Called, StoreError> {
     match outcome {
         Outcome::Text(text) => Ok(Ok(result(call, Ok(text)))),
         Outcome::Sent { id, text } => {
@@ -155,6 +162,22 @@ fn fulfil(run: &mut Run<'_>, call: &ToolCall, outcome: Outcome) -> Result<Called
         Outcome::AwaitReply { request, from, at_most } => {
             Ok(await_reply(run, call, &request, &from, at_most))
         }
+        Outcome::Delegate { task, agent_type, description, in_background } => {
+            let wish = Wish { task, agent_type, description };
+            if in_background {
+                delegate_in_background(run, call, wish, attempt)
+            } else {
+                delegate(run, call, wish, attempt)
+            }
+        }
+        Outcome::SendToSubagent { id, message } => send_to(run, call, &id, message, attempt),
+        Outcome::RunInBackground { input, command } => {
+            command_in_background(run, call, input, command)
+        }
+        Outcome::CheckBackground(id) => {
+            let told = run.background.tell(id.as_deref(), run.scope.clock.now());
+            Ok(Ok(result(call, told)))
+        }
         Outcome::SubmitPlan(plan) => submit_plan(run, call, plan),
         Outcome::DecidePlan { approve, reason } => Ok(Ok(decide_plan(run, call, approve, reason))),
     }
@@ -162,6 +185,10 @@ fn fulfil(run: &mut Run<'_>, call: &ToolCall, outcome: Outcome) -> Result<Called
 
 fn submit_plan(run: &Run<'_>, call: &ToolCall, plan: String) -> Result<Called, StoreError> {
     let question = Question::plan(run, call, plan);
+    if run.lineage.is_background {
+        let why = "rejected, since nobody can be asked from the background".to_owned();
+        return Ok(Ok(ToolResult { plan: Some(false), ..result(call, Err(why)) }));
+    }
     if run.office.is_unattended() && question.approver == AgentName::user() {
         run.office.note_refusal();
         let why = "rejected, since nobody is here to approve a plan".to_owned();
@@ -220,11 +247,11 @@ fn await_reply(
             return Ok(ToolResult { sent: Some(request.clone()), ..result(call, Err(why)) });
         }
     };
-    run.office.statuses.set(run.name, Activity::Waiting, format!("for {from} to answer"));
+    run.note(Activity::Waiting, format!("for {from} to answer"));
     let until = run.scope.clock.now().after(at_most);
     let answer = run.scope.wait_lightly(Some(until), || run.inbox.response(request, from));
     drop(ask);
-    run.office.statuses.set(run.name, Activity::Working, "after the answer".to_owned());
+    run.note(Activity::Working, "after the answer");
     match answer {
         Ok(message) => {
             let said = message.envelope;
@@ -241,6 +268,7 @@ fn await_reply(
     }
 }
 
-fn result(call: &ToolCall, text: Result<String, String>) -> ToolResult {
+/// The result of a call that is text alone.
+pub fn result(call: &ToolCall, text: Result<String, String>) -> ToolResult {
     ToolResult::new(call.id.clone(), text)
 }

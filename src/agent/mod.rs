@@ -6,11 +6,15 @@
 mod approval;
 mod asks;
 mod autonomous;
+mod background;
 mod conclude;
+mod desk;
 mod dispatch;
+mod lineage;
 mod office;
 mod run;
 mod shutdown;
+mod subagent;
 mod task;
 mod worker;
 
@@ -18,6 +22,7 @@ mod worker;
 mod tests;
 
 pub use autonomous::{AutonomousAgent, Ending, Step};
-pub use office::{Desk, Office, OfficeError, can_be_taken, check_scripts};
+pub use desk::Desk;
+pub use office::{Office, OfficeError, can_be_taken, check_scripts};
 pub use run::Run;
 pub use worker::{Ended, ModelLoop, Worker};

@@ -2,8 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    env,
-    ffi::OsString,
     path::PathBuf,
     sync::{
         Arc,
@@ -11,55 +9,17 @@ use std::{
     },
 };
 
-use super::asks::Asks;
+use super::{Desk, asks::Asks, desk::environment};
 use crate::{
     base::FileError,
-    guard::Rights,
     model::{
-        AgentName, Claims, Desired, Hold, Place, Placed, Task, TaskState, Team, TeamFault,
-        Teammate, ToolCall,
+        AgentName, AgentType, Claims, Desired, Hold, Place, Placed, Task, TaskState, Team,
+        TeamFault, Teammate, TypeName,
     },
-    provider::{Clerk, Provider},
+    provider::Clerk,
     store::{DeadLetters, Inbox, MessageBus, Rebirth, Statuses, Store, StoreError, TaskBoard},
-    tools::{Kit, Post, Tool, ToolSet, Workspace, set},
+    tools::{Kit, Post, ToolSet, Workspace, set},
 };
-
-/// Variables of the daemon's environment that commands of the team get, too: what a toolchain needs
-/// to run. Keys are none of them.
-const PASSED_ON: &[&str] = &[
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TERM",
-    "TMPDIR",
-    "TZ",
-    "CARGO_HOME",
-    "CARGO_TARGET_DIR",
-    "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
-    "GOPATH",
-    "GOCACHE",
-    "GOROOT",
-    "JAVA_HOME",
-    "MAVEN_HOME",
-    "GRADLE_HOME",
-    "NVM_DIR",
-    "NODE_PATH",
-    "PNPM_HOME",
-    "PYENV_ROOT",
-    "VIRTUAL_ENV",
-    "PYTHONPATH",
-    "CONDA_PREFIX",
-    "GEM_HOME",
-    "DOTNET_ROOT",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-];
 
 /// Why a team can't be set up.
 #[derive(Debug, thiserror::Error)]
@@ -97,27 +57,6 @@ pub struct Office {
     desks: BTreeMap<AgentName, Arc<Desk>>,
 }
 
-/// What one teammate works with.
-pub struct Desk {
-    /// What it is told about itself.
-    pub system: String,
-    /// Who thinks for it.
-    pub provider: Arc<dyn Provider>,
-    /// What it can do.
-    pub tools: ToolSet,
-    /// What its tools work on.
-    pub kit: Kit,
-    /// What it may do.
-    pub rights: Rights,
-    /// Whether it may change nothing before a plan is approved.
-    pub plan_required: bool,
-    /// The most turns of a model for one piece of work.
-    pub most_turns: usize,
-}
-
-/// The most turns of a model for one piece of work.
-const MOST_TURNS: usize = 200;
-
 impl Office {
     /// Sets the team up. `changed` is called when somebody's status changes and must only notify.
     pub fn open(
@@ -137,6 +76,13 @@ impl Office {
         let workspace = Workspace::open(store.workspace())?;
         let outputs = store.outputs()?;
         let folder = store.root().path().to_path_buf();
+        let parts = [
+            set::built_in(),
+            set::of_subagents(&team),
+            set::of_team(&post),
+            set::of_board(&board, &post),
+        ];
+        let tools = ToolSet::new(parts.concat());
         let mut desks = BTreeMap::new();
         for (name, teammate) in &team.teammates {
             let kit = Kit {
@@ -144,10 +90,11 @@ impl Office {
                 outputs: outputs.clone(),
                 env: Arc::new(environment(name)),
                 command_timeout: team.limits.tool_timeout,
+                paths: Arc::default(),
+                max_file_size: None,
             };
-            let of_board = set::of_board(&board, &post);
-            let tools = ToolSet::new([set::built_in(), set::of_team(&post), of_board].concat());
-            desks.insert(name.clone(), Arc::new(Desk::new(&team, name, teammate, kit, tools)?));
+            let desk = Desk::of_teammate(&team, name, teammate, kit, &tools)?;
+            desks.insert(name.clone(), Arc::new(desk));
         }
         let dead = DeadLetters::open(&store)?;
         let asks = Asks::default();
@@ -196,14 +143,41 @@ impl Office {
     /// Whether there is a task that `name` could take. What can't be read now is not there.
     pub fn may_claim(&self, name: &AgentName) -> bool {
         let claims = self.team.claims(name);
-        let provider = &self.desk(name).provider;
-        let can_do = |task: &Task| provider.can_do(task.work());
+        let can_do = |task: &Task| self.can_do(name, task);
+        let names = self.team.names_of(name);
         let found = self.board.look(|board| {
-            let mine = claims != Claims::None && board.ready(Some(name)).any(can_do);
+            let mut meant = names.iter().flat_map(|name| board.ready(Some(name)));
+            let mine = claims != Claims::None && meant.any(can_do);
             let unknown = board.in_hand().any(|task| is_held_by(task, name));
             mine || unknown || (claims == Claims::Any && board.ready(None).any(can_do))
         });
         found.unwrap_or_default()
+    }
+
+    /// Whether `name` could do a task, as what the task says.
+    pub fn can_do(&self, name: &AgentName, task: &Task) -> bool {
+        let provider = &self.desk(name).provider;
+        match &task.agent_type {
+            None => provider.can_do(task.work()),
+            Some(as_what) => {
+                let known = self.team.types.get(as_what).is_some_and(AgentType::may_be_spawned);
+                known && Arc::clone(provider).for_subagents().can_do(task.work())
+            }
+        }
+    }
+
+    /// What `name` works on a task with.
+    pub fn desk_for(&self, name: &AgentName, task: &Task) -> Arc<Desk> {
+        let desk = self.desk(name);
+        match task.agent_type.as_ref().and_then(|it| self.team.types.get(it)) {
+            // The teammate's own plan gate holds for all that it does.
+            Some(it) => {
+                let narrowed = desk.narrowed(it, &desk.rights);
+                let plan_required = narrowed.plan_required || desk.plan_required;
+                Arc::new(Desk { plan_required, ..narrowed })
+            }
+            None => desk,
+        }
     }
 
     /// Whether a SHUTDOWN lies unread that a teammate without a thread has to obey.
@@ -225,34 +199,6 @@ impl Office {
     }
 }
 
-impl Desk {
-    /// Whether a call that was cut off may simply be made again.
-    pub fn is_repeatable(&self, call: &ToolCall) -> bool {
-        self.tools.find(&call.tool).is_ok_and(Tool::is_repeatable)
-    }
-
-    fn new(
-        team: &Team,
-        name: &AgentName,
-        teammate: &Teammate,
-        kit: Kit,
-        tools: ToolSet,
-    ) -> Result<Self, OfficeError> {
-        let script = teammate.script.as_ref().map(|script| script.value.clone());
-        let clerk = Clerk::new(name.clone(), script)
-            .map_err(|why| OfficeError::Faults(vec![fault(name, teammate, &why.to_string())]))?;
-        Ok(Self {
-            system: system_prompt(team, name, teammate),
-            provider: Arc::new(clerk),
-            tools,
-            kit,
-            rights: Rights { mode: teammate.permission_mode, rules: team.rules.clone() },
-            plan_required: teammate.plan_required,
-            most_turns: MOST_TURNS,
-        })
-    }
-}
-
 /// Whether a task is in the hands of a run of `name`.
 fn is_held_by(task: &Task, name: &AgentName) -> bool {
     matches!(&task.state, TaskState::InProgress { owner, hold: Hold::Run(_) } if owner == name)
@@ -261,14 +207,19 @@ fn is_held_by(task: &Task, name: &AgentName) -> bool {
 /// Whether anybody of a team, or outside it, could take a task: it is theirs to take, and a clerk
 /// understands it.
 pub fn can_be_taken(team: &Team, task: &Task) -> bool {
-    let is_outside = |name: &AgentName| !team.teammates.contains_key(name);
+    let is_outside = |name: &AgentName| team.outside.contains(name);
     let takes = |name: &AgentName| match (&task.assignee, team.claims(name)) {
         (_, Claims::None) => false,
-        (Some(assignee), _) => assignee == name,
+        (Some(assignee), _) => team.names_of(name).contains(assignee),
         (None, claims) => claims == Claims::Any,
     };
+    let is_known = |it: &TypeName| team.types.get(it).is_some_and(AgentType::may_be_spawned);
+    if !task.agent_type.as_ref().is_none_or(is_known) {
+        return false;
+    }
     let understands = |name: &AgentName, teammate: &Teammate| {
-        let script = teammate.script.as_ref().map(|script| script.value.clone());
+        let own = teammate.script.as_ref().filter(|_| task.agent_type.is_none());
+        let script = own.map(|script| script.value.clone());
         Clerk::new(name.clone(), script).is_ok_and(|clerk| clerk.can_do(task.work()))
     };
     task.assignee.as_ref().map_or(!team.outside.is_empty(), is_outside)
@@ -287,25 +238,9 @@ pub fn check_scripts(team: &Team) -> Vec<TeamFault> {
     faults
 }
 
-fn fault(name: &AgentName, teammate: &Teammate, why: &str) -> TeamFault {
+/// A fault in the script of a teammate.
+pub fn fault(name: &AgentName, teammate: &Teammate, why: &str) -> TeamFault {
     let nowhere = Place { line: 1, column: 1 };
     let place = teammate.script.as_ref().map_or(nowhere, |Placed { place, .. }| *place);
     TeamFault { place, why: format!("the script of {name}: {why}") }
-}
-
-fn system_prompt(team: &Team, name: &AgentName, teammate: &Teammate) -> String {
-    let mut prompt = format!("You are {name}, a teammate of the team {}.", team.name);
-    for part in [&teammate.role, &teammate.system_prompt] {
-        if !part.is_empty() {
-            prompt.push_str("\n\n");
-            prompt.push_str(part);
-        }
-    }
-    prompt
-}
-
-/// The whole environment of `name`'s commands.
-fn environment(name: &AgentName) -> BTreeMap<OsString, OsString> {
-    let passed = PASSED_ON.iter().filter_map(|key| Some(((*key).into(), env::var_os(key)?)));
-    passed.chain([("POSTROOM_TEAMMATE".into(), name.as_str().into())]).collect()
 }

@@ -1,14 +1,15 @@
 //! One run: a piece of work, the conversation it goes on in, and all that it may use.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use super::{Desk, Office, approval::is_asked_about, dispatch::dispatch};
+use super::{
+    Desk, Office, approval::is_asked_about, background::Background, dispatch::dispatch,
+    lineage::Lineage,
+};
 use crate::{
-    base::{Haste, Interrupted, Scope},
+    base::{Interrupted, Scope},
     guard::Rights,
-    model::{
-        AgentName, CallId, Mail, Message, MessageId, Rule, Ruling, ToolCall, ToolResult, Turn,
-    },
+    model::{AgentName, CallId, Mail, Message, MessageId, ToolCall, ToolResult, Turn},
     store::{Activity, Inbox, Kept, StoreError, Trace},
     tools::Attempt,
 };
@@ -19,7 +20,7 @@ const RETRY: Duration = Duration::from_secs(2);
 /// A piece of work under way.
 pub struct Run<'a> {
     /// What the team shares.
-    pub office: &'a Office,
+    pub office: &'a Arc<Office>,
     /// Whose run it is.
     pub name: &'a AgentName,
     /// What it works with.
@@ -38,6 +39,14 @@ pub struct Run<'a> {
     pub meanwhile: Meanwhile,
     /// The call that may have run without its result being kept.
     pub begun: &'a mut Option<CallId>,
+    /// Where it stands below its teammate.
+    pub lineage: &'a Lineage,
+    /// What its teammate runs in the background.
+    pub background: &'a Background,
+    /// Whether the life before died with work in hand: then so may have the calls that it had begun.
+    pub has_died: bool,
+    /// Whether somebody wants the whole work ended, where that is a subagent's.
+    pub is_interrupted: bool,
 }
 
 /// What becomes of requests that come while a run is under way.
@@ -47,14 +56,24 @@ pub enum Meanwhile {
     Join,
     /// The run pauses between two calls, and its teammate answers them in its own conversation.
     Pause,
+    /// All mail waits for the teammate: a subagent has none.
+    Apart,
+}
+
+impl Meanwhile {
+    /// What becomes of mail in a subagent of a run: one that pauses pauses in its subagents, too.
+    pub fn of_subagent(self) -> Self {
+        match self {
+            Self::Join | Self::Apart => Self::Apart,
+            Self::Pause => Self::Pause,
+        }
+    }
 }
 
 impl Run<'_> {
     /// What it may do now: while a plan waits for approval, nothing that changes anything.
     pub fn rights(&self) -> Rights {
-        let mut rights = self.desk.rights.clone();
-        let always = self.inbox.life().always.into_iter();
-        rights.rules.extend(always.map(|pattern| Rule { ruling: Ruling::Allow, pattern }));
+        let rights = self.desk.rights.allowing(&self.inbox.life().always);
         if self.is_gated() { rights.planning() } else { rights }
     }
 
@@ -80,6 +99,13 @@ impl Run<'_> {
         })
     }
 
+    /// Says what the teammate is doing; what runs in the background is not what it is doing.
+    pub fn note(&self, activity: Activity, about: impl Into<String>) {
+        if !self.lineage.is_background {
+            self.office.statuses.set(self.name, activity, about);
+        }
+    }
+
     /// Whether the run shall pause for mail.
     pub fn has_to_pause(&self) -> bool {
         self.meanwhile == Meanwhile::Pause && self.inbox.has_next()
@@ -87,7 +113,7 @@ impl Run<'_> {
 
     /// Whether the run shall end before its next turn or call.
     pub fn has_to_stop(&self) -> bool {
-        has_to_stop(self.scope)
+        self.scope.has_to_stop()
     }
 
     /// Runs a call and keeps its result. A call that is cut off by the end of its teammate has a
@@ -106,7 +132,16 @@ impl Run<'_> {
         } else {
             match dispatch(self, call, attempt)? {
                 Ok(result) => result,
-                Err(Interrupted::Stopping) if is_repeatable => return Ok(()),
+                Err(Interrupted::Stopping) if is_repeatable => {
+                    if !self.has_to_stop() {
+                        // A subagent has paused for mail: it goes on where it is, in order.
+                        *self.begun = None;
+                    }
+                    return Ok(());
+                }
+                Err(Interrupted::Stopping) if self.scope.is_late() => {
+                    failed(call, "interrupted: the time for this work is over".to_owned())
+                }
                 Err(Interrupted::Stopping) if is_asked_about(self, call) => {
                     *self.begun = None;
                     return Ok(());
@@ -116,6 +151,7 @@ impl Run<'_> {
                     "interrupted: the teammate was stopped during this call".to_owned(),
                 ),
                 Err(Interrupted::Interrupt) => {
+                    self.is_interrupted = self.lineage.depth > 0;
                     let why = "interrupted: somebody asked for this call to be ended";
                     failed(call, why.to_owned())
                 }
@@ -129,13 +165,14 @@ impl Run<'_> {
     }
 
     /// The work on a message consumes the answers it waited for when it ends. A task's run pauses for
-    /// mail before that, so what it has been answered is consumed at once.
+    /// mail before that, and a subagent's has a conversation of its own, so what these have been
+    /// answered is consumed at once.
     fn settle_answer(&self, answer: Option<(AgentName, MessageId)>) -> Result<(), StoreError> {
         match (answer, self.meanwhile) {
-            (Some(answer), Meanwhile::Pause) => {
+            (Some(answer), Meanwhile::Pause | Meanwhile::Apart) => {
                 self.inbox.settle(&self.inbox.unread_among(&[answer].into()))
             }
-            (_, Meanwhile::Join) | (None, Meanwhile::Pause) => Ok(()),
+            (_, Meanwhile::Join) | (None, _) => Ok(()),
         }
     }
 
@@ -159,7 +196,7 @@ impl Run<'_> {
                 Err(why) if why.is_passing() => why,
                 done => return done,
             };
-            self.office.statuses.set(self.name, Activity::Retrying, why.to_string());
+            self.note(Activity::Retrying, why.to_string());
             let again = self.scope.clock.now().after(RETRY);
             if let Err(Interrupted::Stopping) = self.scope.wait::<()>(Some(again), || None) {
                 return Err(why);
@@ -173,11 +210,6 @@ impl Run<'_> {
         let parts = [self.name.as_str(), work.from.as_str(), work.id.as_str(), call.id.as_str()];
         CallId::derived(&parts)
     }
-}
-
-/// Whether whatever waits in `scope` shall end before its next turn or call.
-pub fn has_to_stop(scope: &Scope) -> bool {
-    matches!(scope.stop.requested(), Some(Haste::Grace(_) | Haste::Now))
 }
 
 /// A message as a turn of a conversation.

@@ -1,4 +1,4 @@
-//! A task in hand: claimed, worked on in a conversation of its own, ended on the board.
+//! A task in hand: claimed, worked on in a run of its own, ended on the board.
 //!
 //! Mail is answered between its calls. Whoever has lost its claim stops within one call and writes
 //! nothing more for it.
@@ -6,15 +6,27 @@
 use std::sync::Arc;
 
 use super::{
-    AutonomousAgent, Ended, ModelLoop, Run, Step, Worker,
-    run::{Meanwhile, as_mail, has_to_stop},
+    AutonomousAgent, Desk, Ended, ModelLoop, Run, Step, Worker,
+    lineage::Lineage,
+    run::{Meanwhile, as_mail},
+    subagent::word,
 };
 use crate::{
     base::{Haste, Scope, text::headline},
-    journal::Position,
-    model::{Claims, Envelope, Final, Kind, Message, MessageId, Status, Turn},
-    store::{Activity, Claim, ClaimEnd, Kept, StoreError},
+    model::{Claims, Envelope, Final, Kind, Message, MessageId, RunId, Status, TaskId, Turn},
+    store::{Activity, Claim, ClaimEnd, Kept, RunHead, StoreError, Trace, TraceHead},
 };
+
+/// The run in which a task is worked on.
+struct TaskRun {
+    task: TaskId,
+    message: Message,
+    scope: Scope,
+    kept: Kept,
+    trace: Trace,
+    desk: Arc<Desk>,
+    lineage: Lineage,
+}
 
 impl AutonomousAgent {
     /// Takes a task, if there is one for it.
@@ -27,56 +39,53 @@ impl AutonomousAgent {
             self.claim = Some(claim);
             return Ok(true);
         }
-        let provider = Arc::clone(&self.desk.provider);
         let takes_any = claims == Claims::Any;
-        self.claim = self
-            .office
-            .board
-            .claim_next(&self.name, takes_any, |task| provider.can_do(task.work()))?;
+        let names = self.office.team.names_of(&self.name);
+        let can_do = |task: &_| self.office.can_do(&self.name, task);
+        self.claim = self.office.board.claim_next(&self.name, &names, takes_any, can_do)?;
         Ok(self.claim.is_some())
     }
 
     /// Works on the task in hand until it has ended, or the teammate has to.
     pub(super) fn work_on_task(&mut self) -> Result<Step, StoreError> {
-        let Some(claim) = self.claim.take() else { return Ok(Step::Idle) };
-        let id = claim.task.id.clone();
-        let mut kept = self.office.store.conversation(&claim.run)?;
-        let message = as_message(&claim);
-        let scope = self.scope_of(&claim);
-        self.claim = Some(claim);
-        self.trace.message(
-            &message.envelope.id,
-            &message.envelope.from,
-            Kind::Request,
-            &message.envelope.content,
-        );
-        kept.push(Turn::Mail(as_mail(&message)))?;
+        let Some(claim) = self.claim.clone() else { return Ok(Step::Idle) };
+        let mut it = self.begin_task(&claim)?;
         loop {
-            match self.go_on(&message, &scope, &mut kept)? {
+            match self.go_on(&mut it)? {
                 Ended::Paused => {
-                    while !self.has_to_stop()
-                        && let Some(mail) = self.inbox.next()
-                    {
-                        if let Step::Ended(ending) = self.handle(&mail)? {
-                            return Ok(Step::Ended(ending));
-                        }
-                        // The message is still in hand; the next step ends the teammate.
-                        if has_to_stop(&self.scope) {
-                            return Ok(Step::Worked(id));
-                        }
+                    if let Some(step) = self.answer_meanwhile(&it)? {
+                        return Ok(step);
                     }
                 }
                 // The next step ends the teammate, or finds that the claim is lost.
                 Ended::Stopping => {
+                    it.trace.end("failed", "given back");
                     self.forget_lost_task()?;
-                    return Ok(Step::Worked(id));
+                    return Ok(Step::Worked(it.task));
                 }
                 Ended::Concluded { status, text, .. } => {
-                    self.end_task(&message, &mut kept, status, &text)?;
-                    return Ok(Step::Worked(id));
+                    self.end_task(&mut it, status, &text)?;
+                    return Ok(Step::Worked(it.task));
                 }
             }
         }
+    }
+
+    /// Answers the mail that lies there, between two calls of a task; a step where that is all that
+    /// it can do now.
+    fn answer_meanwhile(&mut self, it: &TaskRun) -> Result<Option<Step>, StoreError> {
+        while !self.has_to_stop()
+            && let Some(mail) = self.inbox.next()
+        {
+            if let Step::Ended(ending) = self.handle(&mail)? {
+                return Ok(Some(Step::Ended(ending)));
+            }
+            // The message is still in hand; the next step ends the teammate.
+            if self.has_to_stop() {
+                return Ok(Some(Step::Worked(it.task.clone())));
+            }
+        }
+        Ok(None)
     }
 
     /// Gives the task in hand back, if there is one.
@@ -85,20 +94,52 @@ impl AutonomousAgent {
         reason: Option<&'static str>,
     ) -> Result<(), StoreError> {
         if let Some(claim) = &self.claim {
-            self.office.board.end(claim, ClaimEnd::Released(reason), self.trace.id())?;
+            self.office.board.end(claim, ClaimEnd::Released(reason), &claim.run)?;
         }
         self.claim = None;
         Ok(())
     }
 
-    fn go_on(
-        &mut self,
-        message: &Message,
-        scope: &Scope,
-        kept: &mut Kept,
-    ) -> Result<Ended, StoreError> {
-        let said = &message.envelope;
-        if let Some((_, end)) = kept.conversation().concluded(&said.from, &said.id) {
+    fn begin_task(&mut self, claim: &Claim) -> Result<TaskRun, StoreError> {
+        let desk = self.office.desk_for(&self.name, &claim.task);
+        let type_name = desk.agent_type.name.clone();
+        let message = as_message(claim);
+        let head = RunHead {
+            agent: self.name.clone(),
+            agent_type: type_name.clone(),
+            parent: RunId::of(&self.name),
+        };
+        let mut kept = self.office.store.conversation_of(&claim.run, &head)?;
+        let work = &message.envelope.content;
+        let trace = TraceHead {
+            agent: self.name.clone(),
+            agent_type: type_name.clone(),
+            life: None,
+            parent: Some(self.trace.id().clone()),
+            spawned_by_tool: None,
+            task: Some(work.clone()),
+            parent_task: Some(claim.task.id.to_string()),
+            description: Some(claim.task.title.clone()),
+            in_background: false,
+        };
+        let trace = Trace::begin_run(&self.office.store, claim.run.clone(), trace)?;
+        self.trace.subagent_started(&claim.run, None, &type_name, work, false);
+        kept.push(Turn::Mail(as_mail(&message)))?;
+        let mark = RunId::of(&self.name);
+        Ok(TaskRun {
+            task: claim.task.id.clone(),
+            scope: self.scope_of(claim).within(desk.agent_type.limits.timeout),
+            kept,
+            trace,
+            lineage: Lineage::of_teammate(claim.run.clone(), mark, &type_name, work),
+            desk,
+            message,
+        })
+    }
+
+    fn go_on(&mut self, it: &mut TaskRun) -> Result<Ended, StoreError> {
+        let said = &it.message.envelope;
+        if let Some((_, end)) = it.kept.conversation().concluded(&said.from, &said.id) {
             // Only the line on the board is missing.
             let (status, text) = (end.status, end.text.clone());
             return Ok(Ended::Concluded { status, text, decision: None });
@@ -108,34 +149,29 @@ impl AutonomousAgent {
         let mut run = Run {
             office: &self.office,
             name: &self.name,
-            desk: &self.desk,
-            work: message,
-            scope,
+            desk: &it.desk,
+            work: &it.message,
+            scope: &it.scope,
             inbox: &self.inbox,
-            kept,
-            trace: &mut self.trace,
+            kept: &mut it.kept,
+            trace: &mut it.trace,
             meanwhile: Meanwhile::Pause,
             begun: &mut self.begun,
+            lineage: &it.lineage,
+            background: &self.background,
+            has_died: self.has_died,
+            is_interrupted: false,
         };
-        ModelLoop.handle(&mut run)
+        let ended = ModelLoop.handle(&mut run)?;
+        // A lost claim stops the scope's own stop, which is no lateness either.
+        let above = Scope { deadline: None, ..it.scope.clone() };
+        Ok(ended.or_late(&run, &above))
     }
 
-    fn end_task(
-        &mut self,
-        message: &Message,
-        kept: &mut Kept,
-        status: Status,
-        text: &str,
-    ) -> Result<(), StoreError> {
-        let said = &message.envelope;
-        if kept.conversation().concluded(&said.from, &said.id).is_none() {
-            let end = Final {
-                status,
-                text: text.to_owned(),
-                decision: None,
-                places: std::collections::BTreeMap::new(),
-            };
-            kept.push(Turn::Final(end))?;
+    fn end_task(&mut self, it: &mut TaskRun, status: Status, text: &str) -> Result<(), StoreError> {
+        let said = &it.message.envelope;
+        if it.kept.conversation().concluded(&said.from, &said.id).is_none() {
+            it.kept.push(Turn::Final(Final::told(status, text.to_owned())))?;
         }
         if let Some(claim) = &self.claim {
             let end = match status {
@@ -144,12 +180,14 @@ impl AutonomousAgent {
                     ClaimEnd::Failed(text.to_owned())
                 }
             };
-            if !self.office.board.end(claim, end, self.trace.id())? {
-                self.trace.error("the task was taken away before its end was written");
+            if !self.office.board.end(claim, end, &claim.run)? {
+                it.trace.error("the task was taken away before its end was written");
             }
+            it.trace.conclusion(&said.id, status, text);
+            it.trace.end(word(status), "");
+            self.trace.subagent_completed(&claim.run, status, text, it.trace.with_children());
         }
         self.claim = None;
-        self.trace.conclusion(&said.id, status, text);
         self.office.statuses.update(&self.name, |it| it.last = Some(status));
         Ok(())
     }
@@ -189,16 +227,8 @@ fn as_message(claim: &Claim) -> Message {
     let task = &claim.task;
     let id = MessageId::derived(&["task", claim.run.as_str()]);
     let (from, to) = (task.added_by.clone(), claim.owner().clone());
-    let envelope = Envelope {
+    Message::internal(Envelope {
         task_id: Some(task.id.to_string()),
         ..Envelope::new(id, from, to, Kind::Request, task.work())
-    };
-    Message {
-        envelope,
-        at: Position::ZERO,
-        after: Position::ZERO,
-        timestamp: None,
-        id_given: true,
-        sealed: true,
-    }
+    })
 }

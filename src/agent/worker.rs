@@ -3,7 +3,7 @@
 
 use super::{Run, run::Meanwhile};
 use crate::{
-    base::Interrupted,
+    base::{Interrupted, Scope},
     model::{Next, Status, Turn},
     provider::{ProviderError, Request},
     store::StoreError,
@@ -34,6 +34,27 @@ impl Ended {
     fn failed(text: String) -> Self {
         Self::Concluded { status: Status::Failed, text, decision: None }
     }
+
+    /// The work ends without a last word; what was said so far is told all the same.
+    pub fn unfinished(run: &Run<'_>, why: &str) -> Self {
+        let said = run.kept.conversation().last_words();
+        let partial = said.map(|said| format!("{said}\n\n")).unwrap_or_default();
+        Self::failed(format!("{partial}{why} without a final answer"))
+    }
+}
+
+impl Ended {
+    /// The same, or the end of a work whose time is over while nobody has stopped `above` it.
+    #[must_use]
+    pub fn or_late(self, run: &Run<'_>, above: &Scope) -> Self {
+        let limit = run.desk.agent_type.limits.timeout;
+        match (self, limit) {
+            (Self::Stopping, Some(limit)) if run.scope.is_late() && !above.has_to_stop() => {
+                Self::unfinished(run, &format!("timed out after {} s", limit.as_secs()))
+            }
+            (ended, _) => ended,
+        }
+    }
 }
 
 /// Does a piece of work.
@@ -54,6 +75,10 @@ impl Worker for ModelLoop {
             if run.has_to_pause() {
                 return Ok(Ended::Paused);
             }
+            if run.is_interrupted {
+                let text = "interrupted: somebody asked for this work to be ended".to_owned();
+                return Ok(Ended::Concluded { status: Status::Stopped, text, decision: None });
+            }
             match run.kept.conversation().next() {
                 Next::Conclude { status, text, decision } => {
                     let decision = decision.or_else(|| run.decided());
@@ -68,10 +93,9 @@ impl Worker for ModelLoop {
                         let text = format!("{MOST_REJECTIONS} plans were rejected");
                         return Ok(Ended::failed(text));
                     }
-                    let most = run.desk.most_turns;
+                    let most = run.desk.agent_type.max_turns;
                     if run.kept.conversation().model_turns() >= most {
-                        let text = format!("stopped after {most} turns without a final answer");
-                        return Ok(Ended::failed(text));
+                        return Ok(Ended::unfinished(run, &format!("stopped after {most} turns")));
                     }
                     if run.meanwhile == Meanwhile::Join {
                         run.take_joining_mail()?;
@@ -107,6 +131,10 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
             )));
         }
         Err(Interrupted::Stopping) => return Ok(Some(Ended::Stopping)),
+        Err(Interrupted::Interrupt) if run.lineage.depth > 0 => {
+            run.is_interrupted = true;
+            return Ok(None);
+        }
         // Whoever interrupts wants to be read: the mail joins and the model is asked again.
         Err(Interrupted::Interrupt | Interrupted::Late) => return Ok(None),
     };
@@ -122,6 +150,7 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
         calls: reply.calls,
         status: reply.status,
         decision: reply.decision,
+        tokens: reply.tokens,
         vendor: reply.vendor,
     })?;
     Ok(None)

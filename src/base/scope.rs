@@ -1,6 +1,6 @@
 //! The one place in which an agent's thread blocks.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 
@@ -32,6 +32,8 @@ pub struct Scope {
     pub stop: Stop,
     /// Runs at each wake-up.
     pub look: Look,
+    /// When the run's time is over: then every wait in it ends as if it were stopped.
+    pub deadline: Option<Moment>,
 }
 
 /// What a wait does once a stop with grace is wished for.
@@ -48,7 +50,25 @@ impl Scope {
     pub fn plain(clock: Clock) -> Self {
         let wake = Wake::default();
         let stop = Stop::root().child(&wake);
-        Self { clock, wake, stop, look: Arc::new(|| false) }
+        Self { clock, wake, stop, look: Arc::new(|| false), deadline: None }
+    }
+
+    /// The same with at most `limit` from now on, where there is one.
+    #[must_use]
+    pub fn within(&self, limit: Option<Duration>) -> Self {
+        let own = limit.map(|limit| self.clock.now().after(limit));
+        let deadline = [self.deadline, own].into_iter().flatten().min();
+        Self { deadline, ..self.clone() }
+    }
+
+    /// Whether the run's time is over.
+    pub fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= self.clock.now())
+    }
+
+    /// Whether whatever waits here shall end before it begins anything more.
+    pub fn has_to_stop(&self) -> bool {
+        matches!(self.stop.requested(), Some(Haste::Grace(_) | Haste::Now)) || self.is_late()
     }
 
     /// Waits for `ready` to give something, until `until`; a stop with grace lets it go on for the
@@ -92,13 +112,16 @@ impl Scope {
                 Some(Haste::Grace(end)) => Some(end),
                 Some(Haste::Drain) | None => None,
             };
+            if self.deadline.is_some_and(|deadline| deadline <= now) {
+                return Err(Interrupted::Stopping);
+            }
             if interrupt {
                 return Err(Interrupted::Interrupt);
             }
             if until.is_some_and(|until| until <= now) {
                 return Err(Interrupted::Late);
             }
-            let next = [until, end].into_iter().flatten().min();
+            let next = [until, end, self.deadline].into_iter().flatten().min();
             self.wake.wait(&self.clock, seen, next);
         }
     }
@@ -172,8 +195,6 @@ impl Cancel {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::base::Timestamp;
 
@@ -198,6 +219,17 @@ mod tests {
         assert_ne!(scope.clock.now(), grace);
         assert_eq!(scope.wait::<()>(None, || None), Err(Interrupted::Stopping));
         assert_eq!(scope.clock.now(), grace);
+    }
+
+    #[test]
+    fn when_the_time_of_a_run_is_over_all_its_waits_end() {
+        let scope = fake().within(Some(Duration::from_mins(1)));
+        let until = scope.clock.now().after(Duration::from_secs(90));
+        let nested = scope.within(Some(Duration::from_mins(10))).within(None);
+        assert!(!nested.has_to_stop());
+        assert_eq!(nested.wait::<()>(Some(until), || None), Err(Interrupted::Stopping));
+        assert!(nested.is_late() && nested.has_to_stop());
+        assert_eq!(scope.stop.requested(), None);
     }
 
     #[test]

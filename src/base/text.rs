@@ -49,6 +49,12 @@ fn is_harmful(character: char) -> bool {
         || matches!(character, '\u{e0000}'..='\u{e007f}')
 }
 
+/// The one of `names` that was likely meant by `given`: at most two letters away.
+pub fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = names.map(|name| (strsim::levenshtein(given, name), name));
+    distances.filter(|(far, _)| *far < 3).min().map(|(_, name)| name)
+}
+
 /// `names` as a list for a sentence: `a, b and c`.
 pub fn listed<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();

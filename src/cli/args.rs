@@ -312,6 +312,9 @@ pub enum TaskVerb {
         /// Who shall do it; else whoever is free
         #[arg(long, value_name = "NAME")]
         assignee: Option<String>,
+        /// As what agent type it shall be done; else as what whoever takes it is
+        #[arg(long, value_name = "TYPE")]
+        agent_type: Option<String>,
         /// A task that has to be done first; may be given several times
         #[arg(long, value_name = "ID")]
         depends_on: Vec<String>,

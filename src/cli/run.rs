@@ -164,6 +164,7 @@ fn add_tasks(client: &Client<'_>, tasks: &[TeamTask]) -> Result<Vec<TaskId>, Fai
             description: Some(task.description.clone()).filter(|it| !it.is_empty()),
             depends_on: depends_on.collect(),
             assignee: task.assignee.clone(),
+            agent_type: task.agent_type.clone(),
             by: Some(AgentName::user()),
             ..BoardLine::default()
         };

@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     model::{
-        AgentName, Board, Hold, MessageId, StateWord, Task, TaskId, TaskState, Void, state_word,
-        task_line, task_text,
+        AgentName, Board, Hold, MessageId, StateWord, Task, TaskId, TaskState, TypeName, Void,
+        state_word, task_line, task_text,
     },
     store::{BoardLine, TaskBoard},
 };
@@ -27,6 +27,7 @@ pub struct TaskView {
     owner: Option<String>,
     attempt: u64,
     assignee: Option<String>,
+    agent_type: Option<String>,
     added_by: String,
     depends_on: Vec<String>,
     waits_for: Vec<String>,
@@ -58,6 +59,7 @@ impl TaskView {
             owner,
             attempt: task.attempt,
             assignee: task.assignee.as_ref().map(ToString::to_string),
+            agent_type: task.agent_type.as_ref().map(ToString::to_string),
             added_by: task.added_by.to_string(),
             depends_on: texts(&task.depends_on),
             waits_for: texts(&board.waits_for(task)),
@@ -72,9 +74,11 @@ pub fn task(context: &Context, args: &Args, printer: &mut Printer) -> Result<Cod
     let store = context.store()?;
     let board = TaskBoard::open(&store)?;
     match &args.verb {
-        TaskVerb::Add { title, description, assignee, depends_on, id, json } => {
+        TaskVerb::Add { title, description, assignee, agent_type, depends_on, id, json } => {
             let mut line = created(context, title, assignee.as_deref(), depends_on)?;
             line.description.clone_from(description);
+            line.agent_type =
+                agent_type.as_deref().map(|it| known_type(context, it)).transpose()?;
             line.id = id.as_deref().map(TaskId::new).transpose()?;
             let task = record(&board, line)?;
             print(&board, &task, *json, printer, task.id.as_str())
@@ -125,11 +129,17 @@ fn created(
     depends_on: &[String],
 ) -> Result<BoardLine, Failure> {
     let store = context.store()?;
-    let (bus, _) = context.bus(&store)?;
+    let (bus, team) = context.bus(&store)?;
     let assignee = assignee.map(AgentName::new).transpose()?.map(|it| bus.roster().resolve(it));
-    if let Some(name) = assignee.as_ref().filter(|it| !bus.roster().members.contains(it)) {
+    let is_known = |name: &&AgentName| match &team {
+        Some(file) => file.team.is_assignable(name),
+        None => bus.roster().members.contains(*name),
+    };
+    if let Some(name) = assignee.as_ref().filter(|it| !is_known(it)) {
         let known = crate::base::text::listed(&bus.roster().members);
-        return Err(Failure::usage(format!("nobody is called {name}; there are {known}")));
+        return Err(Failure::usage(format!(
+            "nobody is called {name}, and no type; there are {known}"
+        )));
     }
     let depends_on: Result<Vec<TaskId>, _> =
         depends_on.iter().map(|id| TaskId::new(id.as_str())).collect();
@@ -142,6 +152,14 @@ fn created(
         event: Some(MessageId::random()),
         ..BoardLine::default()
     })
+}
+
+/// The agent type that is meant; without a team nobody can know.
+fn known_type(context: &Context, given: &str) -> Result<TypeName, Failure> {
+    match context.known_team(&context.store()?)? {
+        Some(file) => file.team.type_for_task(given).map_err(Failure::usage),
+        None => Ok(TypeName::new(given)?),
+    }
 }
 
 fn update(

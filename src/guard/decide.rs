@@ -4,43 +4,86 @@
 
 use super::{
     Access, Rights, Verdict,
+    paths::grant_of,
     protected::{kept_from_reading, kept_from_writing},
-    rules::ruling,
+    rules::{is_outside, ruling},
 };
 use crate::{
-    base::text::headline,
-    model::{PermissionMode, Ruling},
+    base::text::{headline, listed},
+    model::{PathGrant, PermissionMode, Ruling, counts_as},
 };
 
 /// Longest part of a command that a verdict repeats, in characters.
 const COMMAND_SHOWN: usize = 120;
 
-/// Judges a call of the tool `tool_name` by all that it will touch: the strictest verdict over
-/// `accesses`, and of two that are equally strict the first.
+/// Judges a call of the tool `tool_name` by all that it will touch, in all layers of `rights`: the
+/// strictest verdict, and of two that are equally strict the first.
 pub fn decide(rights: &Rights, tool_name: &str, accesses: &[Access]) -> Verdict {
     let mut strictest = Verdict::Allow;
-    for access in accesses {
-        let by_mode = judge(rights.mode, tool_name, access);
-        let verdict = ruled(rights, tool_name, access, by_mode);
-        if rank(&verdict) > rank(&strictest) {
-            strictest = verdict;
+    for layer in rights.layers() {
+        for access in accesses {
+            let verdict = in_layer(layer, tool_name, access);
+            if rank(&verdict) > rank(&strictest) {
+                strictest = verdict;
+            }
         }
     }
-    strictest
+    match strictest {
+        Verdict::Ask(why) if rights.is_fail_closed => Verdict::Deny(format!(
+            "{why}; nothing can be asked for here: a rule of the team file has to allow it"
+        )),
+        verdict => verdict,
+    }
+}
+
+/// What one layer says of one access: what its tools are confined to, the mode and the protected
+/// places, and the strictest rule.
+fn in_layer(layer: &Rights, tool: &str, access: &Access) -> Verdict {
+    let by_mode = judge(layer.mode, tool, access);
+    if is_outside(&layer.only, tool, access) {
+        return Verdict::Deny(format!(
+            "{}: its type has it only for {}",
+            named(tool, access),
+            listed(layer.only.iter().filter(|it| it.tool == tool || it.tool == counts_as(tool)))
+        ));
+    }
+    let by_rule = ruling(&layer.rules, tool, access);
+    ruled(layer.mode, tool, access, by_rule.max(by_path(layer, access)), by_mode)
+}
+
+/// What the most specific path rule comes to. One that grants reading says nothing of writing.
+fn by_path(layer: &Rights, access: &Access) -> Option<Ruling> {
+    let (path, writes) = match access {
+        Access::Read(path) => (path, false),
+        Access::Write(path) => (path, true),
+        Access::Run(_) | Access::Team(_) => return None,
+    };
+    match grant_of(&layer.paths, path)? {
+        PathGrant::Deny => Some(Ruling::Deny),
+        PathGrant::Ask => Some(Ruling::Ask),
+        PathGrant::AllowWrite => Some(Ruling::Allow),
+        PathGrant::Allow => (!writes).then_some(Ruling::Allow),
+    }
 }
 
 /// A rule denies whatever the mode says, asks in every mode but bypass, and allows what the mode would
 /// ask about; it never lifts what the mode or a protected place denies.
-fn ruled(rights: &Rights, tool: &str, access: &Access, by_mode: Verdict) -> Verdict {
-    match (ruling(&rights.rules, tool, access), by_mode) {
+fn ruled(
+    mode: PermissionMode,
+    tool: &str,
+    access: &Access,
+    ruling: Option<Ruling>,
+    by_mode: Verdict,
+) -> Verdict {
+    match (ruling, by_mode) {
         (_, Verdict::Deny(why)) => Verdict::Deny(why),
         (Some(Ruling::Deny), _) => Verdict::Deny(format!(
-            "{}: a `deny` rule of the team file forbids it",
+            "{}: a `deny` rule of the team file or of a type forbids it",
             named(tool, access)
         )),
-        (Some(Ruling::Ask), Verdict::Allow) if rights.mode != PermissionMode::Bypass => {
+        (Some(Ruling::Ask), Verdict::Allow) if mode != PermissionMode::Bypass => {
             Verdict::Ask(format!(
-                "{}: an `ask` rule of the team file asks before it",
+                "{}: an `ask` rule of the team file or of a type asks before it",
                 named(tool, access)
             ))
         }
@@ -200,11 +243,8 @@ mod tests {
         for (name, access) in rows {
             write!(table, "\n{name:<18}").unwrap();
             for mode in PermissionMode::ALL {
-                let verdict = decide(
-                    &Rights { mode, rules: Vec::new() },
-                    "tool",
-                    std::slice::from_ref(&access),
-                );
+                let verdict =
+                    decide(&Rights::new(mode, Vec::new()), "tool", std::slice::from_ref(&access));
                 write!(table, "{:<9}", word(&verdict)).unwrap();
             }
         }
@@ -235,7 +275,7 @@ mod tests {
             (PermissionMode::Bypass, "read_file", Access::Read(path(".mailbox/state/key"))),
         ];
         let texts = cases.map(|(mode, tool, access)| {
-            match decide(&Rights { mode, rules: Vec::new() }, tool, &[access]) {
+            match decide(&Rights::new(mode, Vec::new()), tool, &[access]) {
                 Verdict::Allow => "allow".to_owned(),
                 Verdict::Ask(text) => format!("ask: {text}"),
                 Verdict::Deny(text) => format!("deny: {text}"),
@@ -251,7 +291,7 @@ mod tests {
 
     #[test]
     fn the_strictest_access_decides() {
-        let rights = Rights { mode: PermissionMode::Default, rules: Vec::new() };
+        let rights = Rights::new(PermissionMode::Default, Vec::new());
         let read = || Access::Read(path("a"));
         let write = |name: &str| Access::Write(path(name));
         assert_eq!(decide(&rights, "t", &[]), Verdict::Allow);

@@ -3,16 +3,18 @@
 //! It opens nothing and runs nothing; it judges what a tool has prepared.
 
 mod decide;
+mod paths;
 mod protected;
+mod rights;
 mod rules;
 
 use std::path::PathBuf;
 
 pub use decide::decide;
+pub use paths::hides;
 pub use protected::{kept_from_reading, kept_from_writing};
+pub use rights::Rights;
 pub use rules::exactly;
-
-use crate::model::{PermissionMode, Rule};
 
 /// One thing a prepared call will touch. Paths are those of the opened object, relative to the
 /// workspace, not as typed.
@@ -37,21 +39,4 @@ pub enum Verdict {
     Ask(String),
     /// It does not run; the text says why and what would allow it.
     Deny(String),
-}
-
-/// What a run may do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rights {
-    /// How side effects are judged.
-    pub mode: PermissionMode,
-    /// What the team file, or somebody who was asked, says about single things.
-    pub rules: Vec<Rule>,
-}
-
-impl Rights {
-    /// The same while a plan waits for approval: no side effects, whatever the rules say.
-    #[must_use]
-    pub fn planning(&self) -> Self {
-        Self { mode: PermissionMode::Plan, rules: self.rules.clone() }
-    }
 }

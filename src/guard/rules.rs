@@ -6,12 +6,26 @@
 use globset::GlobBuilder;
 
 use super::Access;
-use crate::model::{Pattern, Rule, Ruling};
+use crate::model::{Pattern, Rule, Ruling, counts_as};
 
 /// The strictest of `rules` that is about `access` of the tool called `tool`.
 pub fn ruling(rules: &[Rule], tool: &str, access: &Access) -> Option<Ruling> {
-    let about = |rule: &&Rule| rule.pattern.tool == tool && matches(rule, access);
+    let about = |rule: &&Rule| is_of(&rule.pattern, tool) && matches(rule, access);
     rules.iter().filter(about).map(|rule| rule.ruling).max()
+}
+
+/// Whether a pattern is about a tool, or about the one that the tool counts as.
+fn is_of(pattern: &Pattern, tool: &str) -> bool {
+    pattern.tool == tool || pattern.tool == counts_as(tool)
+}
+
+/// Whether a tool is confined to patterns and an access is none of them.
+pub fn is_outside(only: &[Pattern], tool: &str, access: &Access) -> bool {
+    let mut about = only.iter().filter(|pattern| is_of(pattern, tool)).peekable();
+    let fits = |pattern: &Pattern| {
+        matches(&Rule { ruling: Ruling::Allow, pattern: pattern.clone() }, access)
+    };
+    about.peek().is_some() && !about.any(fits)
 }
 
 fn matches(rule: &Rule, access: &Access) -> bool {

@@ -208,6 +208,7 @@ impl Board {
             description: it.description.clone(),
             depends_on: depends_on.into_iter().collect(),
             assignee: it.assignee.clone(),
+            agent_type: it.agent_type.clone(),
             added_by: it.by.clone(),
             attempt: 0,
             released: BTreeMap::new(),

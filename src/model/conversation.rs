@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgentName, Kind, MessageId, Protocol, Status, ToolCall, ToolResult};
+use super::{AgentName, Kind, MessageId, Protocol, Status, Tokens, ToolCall, ToolResult};
 use crate::journal::Position;
 
 /// One turn.
@@ -26,6 +26,9 @@ pub enum Turn {
         /// The verdict, where the work was a question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         decision: Option<bool>,
+        /// What the turn has cost.
+        #[serde(default, skip_serializing_if = "Tokens::is_nothing")]
+        tokens: Tokens,
         /// The vendor's own blocks.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         vendor: Option<Value>,
@@ -68,6 +71,38 @@ pub struct Final {
     /// Where the mailboxes of those who are told ended at that time: their replies lie behind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub places: BTreeMap<AgentName, Position>,
+}
+
+impl Final {
+    /// An end of which no mailbox is told.
+    pub fn told(status: Status, text: String) -> Self {
+        Self { status, text, decision: None, places: BTreeMap::new() }
+    }
+}
+
+/// What turns have cost, with all that was delegated in them.
+pub fn spent(turns: &[Turn]) -> Tokens {
+    let of_turn = |turn: &Turn| match turn {
+        Turn::Model { tokens, .. } => *tokens,
+        Turn::Result(result) => result.spent,
+        Turn::Mail(_) | Turn::Final(_) => Tokens::default(),
+    };
+    turns.iter().map(of_turn).fold(Tokens::default(), Tokens::plus)
+}
+
+/// The tools that were called in turns, each with how often, in order of their first call.
+pub fn tools_called(turns: &[Turn]) -> Vec<(&str, usize)> {
+    let mut called: Vec<(&str, usize)> = Vec::new();
+    for turn in turns {
+        let Turn::Model { calls, .. } = turn else { continue };
+        for call in calls {
+            match called.iter_mut().find(|(name, _)| *name == call.tool) {
+                Some((_, count)) => *count += 1,
+                None => called.push((&call.tool, 1)),
+            }
+        }
+    }
+    called
 }
 
 /// Turns in order.
@@ -154,6 +189,14 @@ impl Conversation {
         let Some(Turn::Final(end)) = behind.first() else { return None };
         let start = before.iter().rposition(|turn| matches!(turn, Turn::Final(_)));
         Some((before.get(start.map_or(0, |start| start + 1)..)?, end))
+    }
+
+    /// What the model has said last in the work in hand.
+    pub fn last_words(&self) -> Option<&str> {
+        self.in_hand().iter().rev().find_map(|turn| match turn {
+            Turn::Model { text, .. } if !text.trim().is_empty() => Some(text.as_str()),
+            _ => None,
+        })
     }
 
     /// How many turns the model has had in the work in hand.

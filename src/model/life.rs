@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{MessageId, Pattern};
+use super::{MessageId, Pattern, RunId};
 use crate::journal::Position;
 
 /// The version of the records; a newer one is refused, not guessed at.
@@ -36,6 +36,22 @@ pub struct Life {
     /// The message in hand.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<Taken>,
+    /// What runs in the background: begun, and its end not told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub background: Vec<InBackground>,
+}
+
+/// A run in the background, written down before it begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InBackground {
+    /// What it is called by: `subagent-` or `command-` and the beginning of its run's id.
+    pub id: String,
+    /// Its run.
+    pub run: RunId,
+    /// The life in which it began.
+    pub life: u64,
+    /// What it does, in a few words.
+    pub about: String,
 }
 
 /// Whether a teammate shall run. Changed only by SHUTDOWN, `stop` and `start`.
@@ -115,6 +131,7 @@ impl Life {
             ahead: Vec::new(),
             always: Vec::new(),
             taken: None,
+            background: Vec::new(),
         }
     }
 

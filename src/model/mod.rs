@@ -16,14 +16,15 @@ mod team;
 mod task;
 mod task_text;
 mod team_file;
+mod tokens;
 mod tool;
 
 pub use agent_type::{
     AgentType, MOST_TURNS, Origin, PathGrant, PathRule, TypeLimits, TypeMode, built_in_types,
 };
 pub use board::{Board, Change, Void};
-pub use conversation::{Conversation, Final, Mail, Next, Turn};
-pub use life::{Desired, LIFE_VERSION, Life, Span, Taken, Tries};
+pub use conversation::{Conversation, Final, Mail, Next, Turn, spent, tools_called};
+pub use life::{Desired, InBackground, LIFE_VERSION, Life, Span, Taken, Tries};
 pub use message::{Envelope, MOST_CONTENT, MOST_HOPS, Mailbox, Message, TOO_LONG, resolve_lead};
 pub use mode::PermissionMode;
 pub use name::{AgentName, BadName, CallId, MessageId, RunId, TypeName};
@@ -39,6 +40,7 @@ pub use team::{
     Teammate,
 };
 pub use team_file::read_team;
+pub use tokens::Tokens;
 pub use tool::{TOOL_NAMES, TOOLS_TO_COME, ToolCall, ToolResult, ToolSpec, canonical, counts_as};
 
 use serde::{Deserialize, Serialize};

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AgentName, BadName, MessageId, RunId,
+    AgentName, BadName, MessageId, RunId, TypeName,
     fields::{Fault, Fields},
 };
 
@@ -66,8 +66,11 @@ pub struct Task {
     pub description: String,
     /// What has to be done first.
     pub depends_on: Vec<TaskId>,
-    /// Who shall do it: a teammate. It binds those who look for work, not the board.
+    /// Who shall do it: a teammate, or a type. It binds those who look for work, not the board.
     pub assignee: Option<AgentName>,
+    /// As what it is done, where not as what its worker is.
+    #[serde(default)]
+    pub agent_type: Option<TypeName>,
     /// Who added it, and is told of its end.
     pub added_by: AgentName,
     /// How often it has been claimed.
@@ -153,6 +156,8 @@ pub struct Create {
     pub depends_on: Vec<TaskId>,
     /// Who shall do it.
     pub assignee: Option<AgentName>,
+    /// As what.
+    pub agent_type: Option<TypeName>,
     /// Who adds it.
     pub by: AgentName,
 }
@@ -247,6 +252,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("blockedBy", "depends_on"),
     ("blocked_by", "depends_on"),
     ("assignee", "assignee"),
+    ("agent_type", "agent_type"),
+    ("type", "agent_type"),
     ("owner", "owner"),
     ("by", "by"),
     ("expected_status", "expected_status"),
@@ -294,6 +301,7 @@ fn create(fields: &Fields<'_>) -> Result<Create, Fault> {
         description: fields.text("description")?.unwrap_or_default(),
         depends_on: depends_on(fields)?,
         assignee: assignee.or(name(fields, "owner")?),
+        agent_type: type_name(fields)?,
         by: name(fields, "by")?.unwrap_or_else(AgentName::user),
     })
 }
@@ -325,6 +333,11 @@ fn depends_on(fields: &Fields<'_>) -> Result<Vec<TaskId>, Fault> {
     let texts = fields.texts_or_numbers("depends_on")?.unwrap_or_default();
     let ids: Result<Vec<TaskId>, BadName> = texts.into_iter().map(TaskId::new).collect();
     ids.map_err(|why| format!("bad depends_on: {why}"))
+}
+
+fn type_name(fields: &Fields<'_>) -> Result<Option<TypeName>, Fault> {
+    let name = fields.text("agent_type")?.map(TypeName::new).transpose();
+    name.map_err(|why| format!("bad name in agent_type: {why}"))
 }
 
 fn name(fields: &Fields<'_>, field: &str) -> Result<Option<AgentName>, Fault> {

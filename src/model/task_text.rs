@@ -21,12 +21,20 @@ pub fn task_line(board: &Board, task: &Task) -> String {
         TaskState::Pending if !waits.is_empty() => {
             format!(" (waits for {})", crate::base::text::listed(waits))
         }
-        TaskState::Pending => {
-            task.assignee.as_ref().map_or(String::new(), |name| format!(" (for {name})"))
-        }
+        TaskState::Pending => meant_for(task),
         TaskState::Done(_) | TaskState::Failed(_) | TaskState::Cancelled => String::new(),
     };
     format!("{}  {}{note}  {}", task.id, task.state.as_str(), task.title)
+}
+
+/// For whom it is, and as what.
+fn meant_for(task: &Task) -> String {
+    match (&task.assignee, &task.agent_type) {
+        (None, None) => String::new(),
+        (Some(name), None) => format!(" (for {name})"),
+        (None, Some(kind)) => format!(" (as {kind})"),
+        (Some(name), Some(kind)) => format!(" (for {name}, as {kind})"),
+    }
 }
 
 /// A task whole.

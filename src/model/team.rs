@@ -7,6 +7,7 @@ use std::{
 };
 
 use super::{AgentName, AgentType, Message, PermissionMode, Rule, TypeName, message::resolve_lead};
+use crate::base::text::{headline, listed};
 
 /// A team.
 #[derive(Debug, Clone, PartialEq)]
@@ -216,6 +217,34 @@ impl Team {
     /// What `name` is.
     pub fn type_of(&self, name: &AgentName) -> Option<&AgentType> {
         self.types.get(&self.teammates.get(name)?.agent_type)
+    }
+
+    /// The names for which a task is meant for `name`: its own, and that of its type unless a
+    /// teammate is so called.
+    pub fn names_of(&self, name: &AgentName) -> Vec<AgentName> {
+        let of_type = self.type_of(name).and_then(|it| AgentName::new(it.name.as_str()).ok());
+        let of_type = of_type.filter(|it| !self.teammates.contains_key(it));
+        [name.clone()].into_iter().chain(of_type).collect()
+    }
+
+    /// Whether a task may be meant for `name`: a member, or a type.
+    pub fn is_assignable(&self, name: &AgentName) -> bool {
+        let is_type = TypeName::new(name.as_str()).is_ok_and(|it| self.types.contains_key(&it));
+        is_type || self.members().contains(name)
+    }
+
+    /// The type called `given`, as which a task may be done.
+    pub fn type_for_task(&self, given: &str) -> Result<TypeName, String> {
+        let found = TypeName::new(given).ok().and_then(|name| self.types.get(&name));
+        match found.filter(|it| it.may_be_spawned()) {
+            Some(it) => Ok(it.name.clone()),
+            None => {
+                let valid = self.types.values().filter(|it| it.may_be_spawned());
+                let valid = listed(valid.map(|it| &it.name));
+                let shown = headline(given, 80);
+                Err(format!("no task can be done as `{shown}`; valid types are {valid}"))
+            }
+        }
     }
 
     /// Who approves the plans of `name`.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgentName, CallId, MessageId};
+use super::{AgentName, CallId, MessageId, Tokens};
 
 /// All tools, in the order in which a model is told of them.
 pub const TOOL_NAMES: &[&str] = &[
@@ -99,7 +99,16 @@ impl ToolResult {
     pub fn new(call: CallId, text: Result<String, String>) -> Self {
         let is_error = text.is_err();
         let (Ok(text) | Err(text)) = text;
-        Self { call, text, is_error, answer: None, plan: None, decides: None, sent: None }
+        Self {
+            call,
+            text,
+            is_error,
+            answer: None,
+            plan: None,
+            decides: None,
+            sent: None,
+            spent: Tokens::default(),
+        }
     }
 }
 
@@ -124,4 +133,7 @@ pub struct ToolResult {
     /// The request that the call sent and did not wait for: its response starts a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent: Option<MessageId>,
+    /// What a subagent has cost that the call has waited for, with all below it.
+    #[serde(default, skip_serializing_if = "Tokens::is_nothing")]
+    pub spent: Tokens,
 }

@@ -4,9 +4,11 @@
 
 pub mod clerk;
 
+use std::sync::Arc;
+
 use crate::{
     base::Cancel,
-    model::{Status, ToolCall, ToolSpec, Turn},
+    model::{Status, Tokens, ToolCall, ToolSpec, Turn},
 };
 
 pub use clerk::Clerk;
@@ -40,15 +42,6 @@ pub struct Reply {
     pub vendor: Option<serde_json::Value>,
 }
 
-/// Tokens of one call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tokens {
-    /// Read by the model.
-    pub input: u64,
-    /// Written by the model.
-    pub output: u64,
-}
-
 /// Why there is no turn.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
@@ -67,6 +60,9 @@ pub enum ProviderError {
 pub trait Provider: Send + Sync {
     /// Blocks until the model's turn is there; ends soon after `cancel` fires.
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError>;
+
+    /// Who thinks for the subagents of whoever this one thinks for.
+    fn for_subagents(self: Arc<Self>) -> Arc<dyn Provider>;
 
     /// Whether it is worth giving it work with this text: a model takes what it is given.
     fn can_do(&self, text: &str) -> bool {

@@ -13,8 +13,8 @@ use crate::{
     base::{Wake, crash},
     journal::{AppendError, Journal, Line, Position, ReadError, Subscription},
     model::{
-        AgentName, Board, Change, Hold, MessageId, RunId, StateWord, Task, TaskId, TaskState, Void,
-        read_task_line,
+        AgentName, Board, Change, Hold, MessageId, RunId, StateWord, Task, TaskId, TaskState,
+        TypeName, Void, read_task_line,
     },
 };
 
@@ -43,6 +43,9 @@ pub struct BoardLine {
     /// Who shall do a new task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assignee: Option<AgentName>,
+    /// As what a new task is done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_type: Option<TypeName>,
     /// How the task has to stand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_status: Option<&'static str>,
@@ -134,7 +137,15 @@ struct State {
     news: Option<Vec<BoardNews>>,
     /// Lines that are none, for the consumer.
     dead: Vec<DeadLine>,
-    wakes: BTreeMap<AgentName, (Wake, bool)>,
+    takers: BTreeMap<AgentName, Taker>,
+}
+
+/// Somebody who takes tasks.
+struct Taker {
+    wake: Wake,
+    /// The names for which a task is meant for them.
+    names: Vec<AgentName>,
+    takes_any: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -180,8 +191,15 @@ impl TaskBoard {
     }
 
     /// From now on wakes `name` when a task becomes ready that it may take.
-    pub fn wake_on_ready(&self, name: &AgentName, wake: &Wake, takes_any: bool) {
-        self.state.lock().wakes.insert(name.clone(), (wake.clone(), takes_any));
+    pub fn wake_on_ready(
+        &self,
+        name: &AgentName,
+        names: Vec<AgentName>,
+        wake: &Wake,
+        takes_any: bool,
+    ) {
+        let taker = Taker { wake: wake.clone(), names, takes_any };
+        self.state.lock().takers.insert(name.clone(), taker);
     }
 
     /// Asks something of the present board.
@@ -236,17 +254,19 @@ impl TaskBoard {
         })
     }
 
-    /// Claims the next ready task that `name` may take and `can_do`: first those meant for it, then,
-    /// if it `takes_any`, those meant for nobody. A lost race goes on with the next.
+    /// Claims the next ready task that `name` may take and `can_do`: first those meant for one of
+    /// `names`, then, if it `takes_any`, those meant for nobody. A lost race goes on with the next.
     pub fn claim_next(
         &self,
         name: &AgentName,
+        names: &[AgentName],
         takes_any: bool,
         can_do: impl Fn(&Task) -> bool,
     ) -> Result<Option<Claim>, StoreError> {
         loop {
             let found = self.look(|board| {
-                let mine = board.ready(Some(name)).find(|task| can_do(task)).cloned();
+                let mut meant = names.iter().flat_map(|name| board.ready(Some(name)));
+                let mine = meant.find(|task| can_do(task)).cloned();
                 mine.or_else(|| free(board, name, takes_any, &can_do))
             })?;
             let Some(task) = found else { return Ok(None) };
@@ -421,17 +441,18 @@ impl State {
     fn wake_takers(&self, change: &Change, task: &Task) {
         if matches!(change, Change::Claimed(_) | Change::Renewed(_)) {
             if let TaskState::InProgress { owner, .. } = &task.state
-                && let Some((wake, _)) = self.wakes.get(owner)
+                && let Some(taker) = self.takers.get(owner)
             {
-                wake.notify();
+                taker.wake.notify();
             }
             return;
         }
-        for (name, (wake, takes_any)) in &self.wakes {
-            let is_there = self.board.count_ready(Some(name)) > 0
-                || (*takes_any && self.board.count_ready(None) > 0);
+        for taker in self.takers.values() {
+            let is_meant = |name| self.board.count_ready(Some(name)) > 0;
+            let is_there = taker.names.iter().any(is_meant)
+                || (taker.takes_any && self.board.count_ready(None) > 0);
             if is_there {
-                wake.notify();
+                taker.wake.notify();
             }
         }
     }

@@ -8,11 +8,23 @@ use super::{Store, StoreError, layout};
 use crate::{
     base::crash,
     journal::Journal,
-    model::{AgentName, Conversation, MessageId, RunId, Turn},
+    model::{AgentName, Conversation, MessageId, RunId, Turn, TypeName},
 };
+
+/// What a run of its own is: the first line of its conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunHead {
+    /// The teammate in whose name it runs.
+    pub agent: AgentName,
+    /// What it is.
+    pub agent_type: TypeName,
+    /// The run that called it.
+    pub parent: RunId,
+}
 
 /// A conversation and its journal, which it alone writes.
 pub struct Kept {
+    head: Option<RunHead>,
     journal: Arc<dyn Journal>,
     conversation: Conversation,
     mail: BTreeSet<(AgentName, MessageId)>,
@@ -26,9 +38,16 @@ struct Written<'a> {
     turn: &'a Turn,
 }
 
+#[derive(Serialize)]
+struct WrittenHead<'a> {
+    timestamp: String,
+    run: &'a RunHead,
+}
+
 #[derive(Deserialize)]
 struct Read {
-    turn: Turn,
+    turn: Option<Turn>,
+    run: Option<RunHead>,
 }
 
 impl Kept {
@@ -38,6 +57,7 @@ impl Kept {
         // A line that a killed process left without its newline counts: close it before reading.
         journal.close_tail()?;
         let mut kept = Self {
+            head: None,
             conversation: Conversation::default(),
             mail: BTreeSet::new(),
             sent: BTreeSet::new(),
@@ -59,9 +79,30 @@ impl Kept {
                         path: format!(".mailbox/{}.jsonl", layout::conversation(run)),
                         why: format!("{why}; move it away to begin a new conversation"),
                     })?;
-                kept.take(read.turn);
+                kept.head = kept.head.or(read.run);
+                if let Some(turn) = read.turn {
+                    kept.take(turn);
+                }
             }
         }
+    }
+
+    /// Opens the conversation of a run of its own, and begins it where it is new.
+    pub fn begin(store: &Store, run: &RunId, head: &RunHead) -> Result<Self, StoreError> {
+        let mut kept = Self::open(store, run)?;
+        if kept.head.is_none() {
+            let written = WrittenHead { timestamp: store.now().to_string(), run: head };
+            let line = serde_json::to_string(&written)
+                .unwrap_or_else(|_| crate::base::broken("a head has a JSON form"));
+            kept.journal.append(&line)?;
+            kept.head = Some(head.clone());
+        }
+        Ok(kept)
+    }
+
+    /// What the run is, where it is one of its own.
+    pub fn head(&self) -> Option<&RunHead> {
+        self.head.as_ref()
     }
 
     /// The conversation.

@@ -11,6 +11,8 @@ use crate::{
 pub const MAILBOX_FOLDER: &str = ".mailbox";
 /// What a person need not read.
 pub const STATE: &str = "state";
+/// Folder of the conversations.
+pub const CONVERSATIONS: &str = "state/conversations";
 /// Folder of the lives.
 pub const LIVES: &str = "state/agents";
 
@@ -31,7 +33,7 @@ pub fn life(name: &AgentName) -> JournalName {
 
 /// The conversation of a run.
 pub fn conversation(run: &RunId) -> JournalName {
-    JournalName(format!("state/conversations/{run}"))
+    JournalName(format!("{CONVERSATIONS}/{run}"))
 }
 
 /// The trace of a run.

@@ -21,7 +21,7 @@ use std::{path::Path, sync::Arc};
 
 pub use board::{BoardLine, BoardNews, Claim, ClaimEnd, TaskBoard};
 pub use bus::{MessageBus, Roster, SendError};
-pub use conversation::Kept;
+pub use conversation::{Kept, RunHead};
 pub use cursors::Cursors;
 pub use dead::{DeadEntry, DeadLetters, News};
 pub use inbox::{Inbox, Rebirth};
@@ -30,7 +30,7 @@ pub use lives::{LifeLog, Lives};
 pub use reader::{DeadLine, Entry, MailReader};
 pub use status::{Activity, Statuses, TeamStatus, TeammateStatus};
 pub use teams::{TeamFile, TeamFileError, find_team, read_team_file, team_files};
-pub use trace::Trace;
+pub use trace::{Totals, Trace, TraceHead};
 
 use crate::{
     base::{
@@ -172,6 +172,20 @@ impl Store {
     /// The conversation of a run.
     pub fn conversation(&self, run: &RunId) -> Result<Kept, StoreError> {
         Kept::open(self, run)
+    }
+
+    /// The conversation of a run of its own, which is begun where it is new.
+    pub fn conversation_of(&self, run: &RunId, head: &RunHead) -> Result<Kept, StoreError> {
+        Kept::begin(self, run, head)
+    }
+
+    /// The runs with a conversation whose ids begin so.
+    pub fn runs_beginning(&self, with: &str) -> Result<Vec<RunId>, StoreError> {
+        let listed = self.journals.list(layout::CONVERSATIONS)?;
+        let names = listed.journals.into_iter();
+        let last = names.filter_map(|name| name.0.rsplit('/').next().map(str::to_owned));
+        let begins = last.filter(|name| name.starts_with(with));
+        Ok(begins.filter_map(|name| RunId::new(name).ok()).collect())
     }
 
     /// Cursors of mailboxes that are no teammate's.

@@ -69,6 +69,9 @@ pub struct TeammateStatus {
     pub tokens_in: u64,
     /// Tokens its models have written in this life of the daemon.
     pub tokens_out: u64,
+    /// How many subagents and commands it runs in the background.
+    #[serde(default)]
+    pub in_background: usize,
     /// Whether it obeys a SHUTDOWN, so that its thread is going to end.
     #[serde(skip)]
     pub is_ending: bool,
@@ -162,6 +165,7 @@ impl Statuses {
                 answered: 0,
                 tokens_in: 0,
                 tokens_out: 0,
+                in_background: 0,
                 is_ending: false,
             });
             change(status);

@@ -8,7 +8,7 @@ use super::{Store, StoreError, layout};
 use crate::{
     base::text::shorten,
     journal::Journal,
-    model::{AgentName, Kind, MessageId, RunId, Status, ToolCall},
+    model::{AgentName, CallId, Kind, MessageId, RunId, Status, ToolCall, TypeName},
 };
 
 /// The most characters of a text in a trace.
@@ -22,8 +22,31 @@ pub struct Trace {
     totals: Totals,
 }
 
+/// Who a trace is about.
+pub struct TraceHead {
+    /// Whose.
+    pub agent: AgentName,
+    /// As what.
+    pub agent_type: TypeName,
+    /// Its life.
+    pub life: Option<u64>,
+    /// The trace above.
+    pub parent: Option<RunId>,
+    /// The call.
+    pub spawned_by_tool: Option<CallId>,
+    /// The work.
+    pub task: Option<String>,
+    /// The task on the board.
+    pub parent_task: Option<String>,
+    /// In a few words.
+    pub description: Option<String>,
+    /// Beside its caller.
+    pub in_background: bool,
+}
+
+/// Sums.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-struct Totals {
+pub struct Totals {
     messages: u64,
     model_calls: u64,
     tool_calls: u64,
@@ -82,13 +105,54 @@ impl Trace {
     }
 
     /// Begins the trace of a life, and closes that of the life before where a crash left it open.
-    pub fn begin(store: &Store, agent: &AgentName, life: u64) -> Result<Self, StoreError> {
+    pub fn begin(
+        store: &Store,
+        agent: &AgentName,
+        _agent_type: &TypeName,
+        life: u64,
+    ) -> Result<Self, StoreError> {
         if let Some(before) = life.checked_sub(1) {
             Self::open(store, Self::id_of(agent, before))?.close_after_crash()?;
         }
         let trace = Self::open(store, Self::id_of(agent, life))?;
         trace.write(&Event::Started { trace_id: &trace.id, agent, mode: "agent", life });
         Ok(trace)
+    }
+
+    /// Begins the trace of a run.
+    pub fn begin_run(store: &Store, id: RunId, head: TraceHead) -> Result<Self, StoreError> {
+        let trace = Self::open(store, id)?;
+        trace.write(&Event::Started {
+            trace_id: &trace.id,
+            agent: &head.agent,
+            mode: "call",
+            life: 0,
+        });
+        Ok(trace)
+    }
+
+    /// A subagent begins.
+    pub fn subagent_started(
+        &mut self,
+        _id: &RunId,
+        _call: Option<&CallId>,
+        _agent_type: &TypeName,
+        _task: &str,
+        _in_background: bool,
+    ) {
+    }
+
+    /// A subagent has ended.
+    pub fn subagent_completed(&mut self, _: &RunId, _: Status, _: &str, _: Totals) {}
+
+    /// What it has come to.
+    pub fn with_children(&self) -> Totals {
+        self.totals
+    }
+
+    /// Ends a trace that a crash left open.
+    pub fn close_left_open(store: &Store, id: &RunId, _reason: &str) -> Result<(), StoreError> {
+        Self::open(store, id.clone())?.close_after_crash()
     }
 
     fn open(store: &Store, id: RunId) -> Result<Self, StoreError> {

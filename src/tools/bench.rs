@@ -36,6 +36,8 @@ impl Bench {
             outputs,
             env: Arc::new([("PATH".into(), path)].into()),
             command_timeout: Duration::from_mins(1),
+            paths: Arc::default(),
+            max_file_size: None,
         };
         Self { temp, kit, scope: Scope::plain(Clock::real()) }
     }

@@ -65,16 +65,17 @@ impl Tool for EditFile {
         }
         let every = if arguments.replace_all { ", every occurrence" } else { "" };
         let lines = replaced(&arguments.old, &arguments.new);
+        let kit = kit.clone();
         Ok(Prepared {
             preview: format!("edit {}{every}\n{lines}", path.display()),
             // The result shows what stands around the change, so it reads as well.
             accesses: vec![Access::Read(path.clone()), Access::Write(path)],
-            run: Box::new(move |_| edit(&target, &arguments).map(Outcome::Text)),
+            run: Box::new(move |_| edit(&kit, &target, &arguments).map(Outcome::Text)),
         })
     }
 }
 
-fn edit(target: &Target, arguments: &Arguments) -> Result<String, ToolError> {
+fn edit(kit: &Kit, target: &Target, arguments: &Arguments) -> Result<String, ToolError> {
     let path = target.path().display();
     let Some(file) = target.read()? else {
         return Err(ToolError::Failed(format!("{path} does not exist any more")));
@@ -98,6 +99,7 @@ fn edit(target: &Target, arguments: &Arguments) -> Result<String, ToolError> {
     if after == before {
         return Err(ToolError::Failed("old and new differ in line ends alone".to_owned()));
     }
+    kit.check_size(target.path(), after.len() as u64).map_err(ToolError::Failed)?;
     target.replace(&after)?;
     let shown = change(&String::from_utf8_lossy(&before), &String::from_utf8_lossy(&after));
     Ok(format!("edited {path}, {}\n{shown}", counted(count, "place")))

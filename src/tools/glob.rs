@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Caller, Kit, Outcome, Prepared, SHOWN, Tool, ToolError, Workspace,
+    Caller, Kit, Outcome, Prepared, SHOWN, Tool, ToolError,
     input::{arguments, schema},
     walk,
 };
@@ -54,15 +54,13 @@ impl Tool for Glob {
     fn prepare(&self, kit: &Kit, _caller: &Caller, input: &Value) -> Result<Prepared, String> {
         let Arguments { pattern, path } = arguments(input)?;
         let matcher = matcher(&pattern)?;
-        let workspace = kit.workspace.clone();
-        let folder = workspace.folder(path.as_deref().unwrap_or("."));
+        let place = walk::Searched::by(kit);
+        let folder = kit.workspace.folder(path.as_deref().unwrap_or("."));
         let folder = folder.map_err(|why| why.to_string())?;
         Ok(Prepared {
             accesses: vec![Access::Read(folder.path.clone())],
             preview: format!("find {pattern} in {}", folder.path.display()),
-            run: Box::new(move |scope| {
-                find(&workspace, &folder, &matcher, scope).map(Outcome::Text)
-            }),
+            run: Box::new(move |scope| find(&place, &folder, &matcher, scope).map(Outcome::Text)),
         })
     }
 }
@@ -81,13 +79,13 @@ pub fn matcher(pattern: &str) -> Result<GlobMatcher, String> {
 }
 
 fn find(
-    workspace: &Workspace,
+    place: &walk::Searched,
     folder: &Opened,
     matcher: &GlobMatcher,
     scope: &Scope,
 ) -> Result<String, ToolError> {
     let (mut found, mut is_cut) = (Vec::new(), false);
-    walk::files(workspace, folder, scope, &mut |path: &Path| {
+    walk::files(place, folder, scope, &mut |path: &Path| {
         if !matcher.is_match(path.strip_prefix(&folder.path).unwrap_or(path)) {
             return Ok(ControlFlow::Continue(()));
         }

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Caller, Kit, Outcome, Prepared, Tool, ToolError, Workspace,
+    Caller, Kit, Outcome, Prepared, Tool, ToolError,
     found::{Found, Lines},
     glob,
     input::{arguments, schema},
@@ -76,7 +76,7 @@ impl Tool for Grep {
         let arguments: Arguments = arguments(input)?;
         let context = arguments.context.min(MOST_CONTEXT);
         let search = Search {
-            workspace: kit.workspace.clone(),
+            place: walk::Searched::by(kit),
             matcher: regex(&arguments.pattern, arguments.ignore_case)?,
             names: arguments.glob.as_deref().map(names).transpose()?,
             searcher: SearcherBuilder::new()
@@ -114,7 +114,7 @@ fn names(pattern: &str) -> Result<GlobMatcher, String> {
 }
 
 struct Search {
-    workspace: Workspace,
+    place: walk::Searched,
     matcher: RegexMatcher,
     names: Option<GlobMatcher>,
     searcher: Searcher,
@@ -124,14 +124,14 @@ impl Search {
     fn run(mut self, start: Opened, scope: &Scope) -> Result<String, ToolError> {
         let mut found = Found::default();
         if start.is_folder {
-            let workspace = self.workspace.clone();
-            walk::files(&workspace, &start, scope, &mut |path: &Path| {
+            let place = self.place.clone();
+            walk::files(&place, &start, scope, &mut |path: &Path| {
                 let below = path.strip_prefix(&start.path).unwrap_or(path);
                 if self.names.as_ref().is_some_and(|names| !names.is_match(below)) {
                     return Ok(ControlFlow::Continue(()));
                 }
                 // What went away or is no regular file has no lines.
-                match self.workspace.below(path) {
+                match self.place.workspace.below(path) {
                     // A link leads to what is found without it, or to what was not judged.
                     Ok(opened) if opened.path == path => self.file(&opened, scope, &mut found),
                     Ok(_) | Err(_) => Ok(ControlFlow::Continue(())),

@@ -3,6 +3,7 @@
 //! No tool knows a run, a provider or an approver: a wish that only the runtime can carry out is an
 //! [`Outcome`].
 
+pub mod background;
 pub mod bash;
 mod content;
 pub mod edit_file;
@@ -15,6 +16,7 @@ pub mod list_files;
 mod post;
 pub mod read_file;
 pub mod set;
+pub mod subagent;
 pub mod submit_plan;
 pub mod task_create;
 pub mod task_list;
@@ -32,14 +34,14 @@ pub mod write_file;
 #[cfg(test)]
 mod bench;
 
-use std::{collections::BTreeMap, ffi::OsString, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, path::Path, sync::Arc, time::Duration};
 
 use serde_json::Value;
 
 use crate::{
     base::{FileError, Folder, Interrupted, Scope, left_overs::Mark},
     guard::Access,
-    model::{AgentName, CallId, MessageId, ToolSpec},
+    model::{AgentName, CallId, MessageId, PathRule, ToolSpec, TypeName},
 };
 
 pub use post::{Letter, Post};
@@ -60,6 +62,23 @@ pub struct Kit {
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// How long a command may run.
     pub command_timeout: Duration,
+    /// What is said of paths, in the layers of the caller's rights: searches leave out what is denied.
+    pub paths: Arc<Vec<Vec<PathRule>>>,
+    /// The largest file that is read or written, in bytes.
+    pub max_file_size: Option<u64>,
+}
+
+impl Kit {
+    /// Refuses a file of `length` bytes where the caller's limit is lower.
+    pub fn check_size(&self, path: &Path, length: u64) -> Result<(), String> {
+        match self.max_file_size {
+            Some(most) if length > most => Err(format!(
+                "`{}` has {length} bytes; `max_file_size` of its type allows {most}",
+                path.display()
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// In whose name a call is made.
@@ -123,6 +142,33 @@ pub enum Outcome {
         /// The result.
         text: String,
     },
+    /// A new agent shall do something.
+    Delegate {
+        /// What.
+        task: String,
+        /// What it shall be.
+        agent_type: TypeName,
+        /// The task in a few words, for people.
+        description: Option<String>,
+        /// Whether to go on at once.
+        in_background: bool,
+    },
+    /// A subagent that has finished shall do more.
+    SendToSubagent {
+        /// What the caller calls it by.
+        id: String,
+        /// What it shall do.
+        message: String,
+    },
+    /// A call of `bash` that has been judged shall run beside the work.
+    RunInBackground {
+        /// Its input.
+        input: Value,
+        /// What people see of it.
+        command: String,
+    },
+    /// What runs in the background shall be told: this one, or all.
+    CheckBackground(Option<String>),
     /// A plan shall be approved.
     SubmitPlan(String),
     /// The plan that the work asks about is decided.

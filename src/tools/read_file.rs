@@ -51,6 +51,8 @@ impl Tool for ReadFile {
             return Err("offset and limit are 1 or more; the first line is 1".to_owned());
         }
         let opened = kit.workspace.file(&path).map_err(|why| why.to_string())?;
+        let length = opened.file.metadata().map_or(0, |it| it.len());
+        kit.check_size(&opened.path, length)?;
         Ok(Prepared {
             accesses: vec![Access::Read(opened.path.clone())],
             preview: format!("read {}", opened.path.display()),

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use super::{
     Post, Tool,
+    background::{BackgroundCheck, BackgroundRun},
     bash::Bash,
     edit_file::EditFile,
     glob::Glob,
     grep::Grep,
     list_files::ListFiles,
     read_file::ReadFile,
+    subagent::{Subagent, SubagentSend},
     submit_plan::{DecidePlan, SubmitPlan},
     task_create::TaskCreate,
     task_list::{TaskGet, TaskList},
@@ -25,7 +27,7 @@ use super::{
 };
 use crate::{
     base::text::{headline, listed},
-    model::ToolSpec,
+    model::{AgentType, Team, ToolSpec},
     store::TaskBoard,
 };
 
@@ -39,10 +41,17 @@ pub fn built_in() -> Vec<Arc<dyn Tool>> {
         Arc::new(Glob),
         Arc::new(Grep),
         Arc::new(Bash),
+        Arc::new(BackgroundRun),
+        Arc::new(BackgroundCheck),
         Arc::new(TodoWrite),
         Arc::new(SubmitPlan),
         Arc::new(DecidePlan),
     ]
+}
+
+/// The tools for delegation.
+pub fn of_subagents(team: &Arc<Team>) -> Vec<Arc<dyn Tool>> {
+    vec![Arc::new(Subagent(Arc::clone(team))), Arc::new(SubagentSend)]
 }
 
 /// The tools for the team.
@@ -78,6 +87,14 @@ impl ToolSet {
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
         let specs = tools.iter().map(|tool| tool.spec()).collect();
         Self { tools, specs }
+    }
+
+    /// Those that a type leaves: a subset, whatever the type says.
+    #[must_use]
+    pub fn narrowed(&self, it: &AgentType) -> Self {
+        let pairs = self.tools.iter().zip(&self.specs);
+        let left = pairs.filter(|(_, spec)| it.lets(spec.name)).map(|(tool, _)| Arc::clone(tool));
+        Self::new(left.collect())
     }
 
     /// What a model is told.
@@ -148,8 +165,8 @@ mod tests {
         ] {
             assert!(error(wrong).contains(&format!("did you mean `{right}`?")), "{wrong}");
         }
-        let all = "read_file, write_file, edit_file, list_files, glob, grep, bash, todo_write, \
-                   submit_plan and decide_plan";
+        let all = "read_file, write_file, edit_file, list_files, glob, grep, bash, background_run, \
+                   background_check, todo_write, submit_plan and decide_plan";
         assert_eq!(error("fetch"), format!("no tool is called `fetch`; the tools are {all}"));
         assert!(error(&"x".repeat(100_000)).len() < 300);
     }

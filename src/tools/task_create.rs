@@ -26,8 +26,10 @@ struct Arguments {
     description: Option<String>,
     /// Ids of tasks that have to be done first.
     depends_on: Option<Vec<String>>,
-    /// The teammate who shall do it; else whoever is free.
+    /// Who shall do it, a teammate or whoever is of a type; else whoever is free.
     assignee: Option<String>,
+    /// As what agent type it shall be done; else as what whoever takes it is.
+    agent_type: Option<String>,
 }
 
 impl Tool for TaskCreate {
@@ -46,16 +48,17 @@ impl Tool for TaskCreate {
     }
 
     fn prepare(&self, _kit: &Kit, caller: &Caller, input: &Value) -> Result<Prepared, String> {
-        let Arguments { title, description, depends_on, assignee } = arguments(input)?;
+        let Arguments { title, description, depends_on, assignee, agent_type } = arguments(input)?;
         let depends_on: Result<Vec<TaskId>, _> =
             depends_on.unwrap_or_default().into_iter().map(TaskId::new).collect();
         let team = self.1.team();
         let assignee = assignee.map(AgentName::new).transpose().map_err(|why| why.to_string())?;
         let assignee = assignee.map(|name| team.resolve(name));
-        if let Some(name) = assignee.as_ref().filter(|it| !team.members().contains(it)) {
+        if let Some(name) = assignee.as_ref().filter(|it| !team.is_assignable(it)) {
             let known = crate::base::text::listed(team.members());
-            return Err(format!("nobody is called {name}; there are {known}"));
+            return Err(format!("nobody is called {name}, and no type; there are {known}"));
         }
+        let agent_type = agent_type.map(|given| team.type_for_task(&given)).transpose()?;
         let preview = format!("add the task: {}", headline(&title, 200));
         let event = MessageId::derived(&["task", caller.call.as_str()]);
         let line = BoardLine {
@@ -64,6 +67,7 @@ impl Tool for TaskCreate {
             description,
             depends_on: depends_on.map_err(|why| why.to_string())?,
             assignee,
+            agent_type,
             by: Some(caller.agent.clone()),
             event: Some(event),
             ..BoardLine::default()

@@ -9,14 +9,16 @@ use std::{
     ops::ControlFlow,
     os::fd::AsRawFd,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use ignore::{DirEntry, WalkBuilder};
 
-use super::{ToolError, Workspace};
+use super::{Kit, ToolError, Workspace};
 use crate::{
     base::{Interrupted, Scope, below::Opened},
-    guard::kept_from_reading,
+    guard::{hides, kept_from_reading},
+    model::PathRule,
 };
 
 /// How many entries are walked over between two looks at the scope.
@@ -32,15 +34,34 @@ pub type Each<'a> = dyn FnMut(&Path) -> Result<ControlFlow<()>, ToolError> + 'a;
 /// enters only what leads to `start`. Where `start` itself is ignored, it was named on purpose and
 /// is walked alone.
 pub fn files(
-    workspace: &Workspace,
+    place: &Searched,
     start: &Opened,
     scope: &Scope,
     each: &mut Each<'_>,
 ) -> Result<(), ToolError> {
-    let root = workspace.folder(".")?;
-    match walk(&root, &start.path, scope, each)? {
+    let root = place.workspace.folder(".")?;
+    let mut each = |path: &Path| {
+        if hides(&place.hidden, path) { Ok(ControlFlow::Continue(())) } else { each(path) }
+    };
+    match walk(&root, &start.path, scope, &mut each)? {
         Reached::Start => Ok(()),
-        Reached::Nothing => walk(start, &start.path, scope, each).map(drop),
+        Reached::Nothing => walk(start, &start.path, scope, &mut each).map(drop),
+    }
+}
+
+/// Where a search goes, and what it leaves out there.
+#[derive(Clone)]
+pub struct Searched {
+    /// The files.
+    pub workspace: Workspace,
+    /// What is said of paths, in layers.
+    pub hidden: Arc<Vec<Vec<PathRule>>>,
+}
+
+impl Searched {
+    /// What the bearer of `kit` searches.
+    pub fn by(kit: &Kit) -> Self {
+        Self { workspace: kit.workspace.clone(), hidden: Arc::clone(&kit.paths) }
     }
 }
 

@@ -149,7 +149,7 @@ mod tests {
     /// Whether a path may be used after the kernel and the mildest mode have had their say.
     fn judged(access: Result<Access, FileError>) -> Result<Access, String> {
         let access = access.map_err(|why| why.to_string())?;
-        let rights = Rights { mode: PermissionMode::Bypass, rules: Vec::new() };
+        let rights = Rights::new(PermissionMode::Bypass, Vec::new());
         match decide(&rights, "tool", std::slice::from_ref(&access)) {
             Verdict::Allow => Ok(access),
             Verdict::Ask(why) | Verdict::Deny(why) => Err(why),

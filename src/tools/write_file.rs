@@ -45,6 +45,7 @@ impl Tool for WriteFile {
     fn prepare(&self, kit: &Kit, _caller: &Caller, input: &Value) -> Result<Prepared, String> {
         let Arguments { path, content } = arguments(input)?;
         let target = kit.workspace.target(&path).map_err(|why| why.to_string())?;
+        kit.check_size(target.path(), content.len() as u64)?;
         let what = if target.exists() { "replace the content of" } else { "make" };
         let path = target.path().display();
         let preview = format!("{what} {path}: {}\n{}", measure(&content), replaced("", &content));

@@ -252,7 +252,7 @@ fn claim_time(folder: &Path, count: usize) -> Duration {
     let (clock, name) = (Scope::plain(Clock::real()).clock, AgentName::new("w0").unwrap());
     let times = (0..50).map(|_| {
         let before = clock.now();
-        board.claim_next(&name, true, |_| true).unwrap().unwrap();
+        board.claim_next(&name, std::slice::from_ref(&name), true, |_| true).unwrap().unwrap();
         clock.now().since(before)
     });
     times.min().unwrap()

@@ -116,8 +116,8 @@ impl Desk {
         for call in &reply.calls {
             let _ = writeln!(self.told, "{asked} {} {} {}", call.id, call.tool, call.input);
         }
-        let Reply { text, calls, status, decision, vendor, .. } = reply;
-        Turn::Model { text, calls, status, decision, vendor }
+        let Reply { text, calls, status, decision, vendor, tokens } = reply;
+        Turn::Model { text, calls, status, decision, vendor, tokens }
     }
 
     /// Compares what was called and answered, with the clerk's forms left out.

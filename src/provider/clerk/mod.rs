@@ -26,6 +26,8 @@ mod grammar;
 #[cfg(test)]
 mod laws;
 
+use std::sync::Arc;
+
 use crate::{
     base::Cancel,
     model::{AgentName, Mail, Protocol, Status, ToolCall},
@@ -124,6 +126,12 @@ impl Clerk {
 }
 
 impl Provider for Clerk {
+    /// A subagent carries out the lines it is given: the script is its caller's.
+    fn for_subagents(self: Arc<Self>) -> Arc<dyn Provider> {
+        let (name, is_program) = (self.name.clone(), self.is_program);
+        Arc::new(Self { name, script: Script::default(), is_program })
+    }
+
     fn can_do(&self, text: &str) -> bool {
         Self::can_do(self, text)
     }

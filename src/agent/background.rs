@@ -1,0 +1,413 @@
+//! Runs beside the work: a subagent or a command on a thread of its own, below its teammate's stop.
+//!
+//! A run is in the teammate's life before it begins and until its end is told. Its end is an event in
+//! the teammate's mailbox: kept, woken for and deduplicated like any mail. What a crash has cut off
+//! is told as failed at the next start, and not resumed.
+
+use std::{fmt::Write, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::{
+    AutonomousAgent, Run,
+    dispatch::{Called, result},
+    subagent::short_name,
+};
+use crate::{
+    base::{
+        Haste, Interrupted, Moment, Scope, Stop, Wake, left_overs::Mark, text::headline, thread,
+    },
+    model::{
+        AgentName, Envelope, InBackground, Kind, MessageId, RunId, Status, ToolCall, TypeName,
+    },
+    store::{Inbox, MessageBus, StoreError, Totals, Trace},
+    tools::{Attempt, Caller, Outcome, Tool, ToolError, bash::Bash},
+};
+
+/// How long to wait before an end is told again that could not be written.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// What a teammate runs in the background.
+#[derive(Clone, Default)]
+pub struct Background(Arc<Mutex<Runs>>);
+
+#[derive(Default)]
+struct Runs {
+    /// In the order in which they were started.
+    entries: Vec<Entry>,
+    /// Whether the teammate is ending, so that nothing more begins.
+    is_closed: bool,
+}
+
+struct Entry {
+    name: String,
+    run: RunId,
+    about: String,
+    is_subagent: bool,
+    since: Moment,
+    stop: Stop,
+    thread: Option<thread::Thread<()>>,
+    end: Option<(Moment, BackgroundEnd)>,
+    is_traced: bool,
+}
+
+/// How a run in the background has ended.
+#[derive(Clone)]
+pub struct BackgroundEnd {
+    /// How.
+    pub status: Status,
+    /// What is told.
+    pub text: String,
+    /// What it has come to, with all below it.
+    pub totals: Totals,
+}
+
+/// A run that is to begin.
+pub struct Beside {
+    /// What it is called by.
+    pub name: String,
+    /// Its run.
+    pub run: RunId,
+    /// What is begun.
+    pub what: What,
+    /// What it does, in a few words.
+    pub about: String,
+}
+
+/// What runs in the background.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// A subagent of this type.
+    Subagent(TypeName),
+    /// A command.
+    Command,
+}
+
+impl What {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Subagent(_) => "Subagent",
+            Self::Command => "Command",
+        }
+    }
+}
+
+impl Background {
+    /// Begins a run, or says why not. `job` gets a scope of its own and the mail of its teammate.
+    pub fn start(
+        &self,
+        run: &mut Run<'_>,
+        call: &ToolCall,
+        beside: Beside,
+        limit: Option<Duration>,
+        job: impl FnOnce(&Scope, &Inbox, &Self) -> BackgroundEnd + Send + 'static,
+    ) -> Result<Result<(), String>, StoreError> {
+        let wake = Wake::default();
+        let stop = run.scope.stop.child(&wake);
+        if let Err(refusal) = self.enter(&beside, run, &stop) {
+            return Ok(Err(refusal));
+        }
+        let note = InBackground {
+            id: beside.name.clone(),
+            run: beside.run.clone(),
+            life: run.inbox.life().life,
+            about: beside.about.clone(),
+        };
+        if let Err(why) = run.inbox.record(|life| life.background.push(note.clone())) {
+            self.forget(&beside.run);
+            return Err(why);
+        }
+        let scope = Scope { wake, stop, deadline: None, ..run.scope.clone() };
+        let started = self.start_thread(run, &beside, note, scope.within(limit), job);
+        if let Err(why) = started {
+            self.forget(&beside.run);
+            run.inbox.record(|life| life.background.retain(|it| it.run != beside.run))?;
+            return Ok(Err(format!("no thread for it: {why}")));
+        }
+        if let What::Subagent(it) = &beside.what {
+            let by = run.call_id(call);
+            run.trace.subagent_started(&beside.run, Some(&by), it, &beside.about, true);
+        }
+        self.say(run);
+        Ok(Ok(()))
+    }
+
+    fn start_thread(
+        &self,
+        run: &Run<'_>,
+        beside: &Beside,
+        note: InBackground,
+        scope: Scope,
+        job: impl FnOnce(&Scope, &Inbox, &Self) -> BackgroundEnd + Send + 'static,
+    ) -> std::io::Result<()> {
+        let (inbox, bus, name) = (run.inbox.clone(), run.office.bus.clone(), run.name.clone());
+        let (kind, all, caller) = (beside.what.word(), self.clone(), run.scope.wake.clone());
+        let alive = scope.clock.hold();
+        let look = inbox.clone();
+        // A SHUTDOWN is the teammate's to obey; here mail is only read for whoever waits for it.
+        let scope = Scope {
+            look: Arc::new(move || {
+                drop(look.pull());
+                false
+            }),
+            ..scope
+        };
+        let body = move || {
+            let _mail = inbox.subscribe(&scope.wake);
+            let ended = thread::caught(|| job(&scope, &inbox, &all));
+            let end = ended.unwrap_or_else(|panic| BackgroundEnd {
+                status: Status::Failed,
+                text: format!("it panicked: {panic}"),
+                totals: Totals::default(),
+            });
+            let event = told(&name, kind, &note, &end);
+            tell(&bus, &inbox, &scope, &event, &note);
+            all.leave(&note.run, scope.clock.now(), end);
+            caller.notify();
+            drop(alive);
+        };
+        let thread = thread::Thread::start(&format!("beside:{}", beside.name), body)?;
+        let mut runs = self.0.lock();
+        let entry = runs.entries.iter_mut().find(|it| it.run == beside.run);
+        if let Some(entry) = entry {
+            entry.thread = Some(thread);
+        }
+        Ok(())
+    }
+
+    fn enter(&self, beside: &Beside, run: &Run<'_>, stop: &Stop) -> Result<(), String> {
+        let most = run.office.team.limits.max_children;
+        let mut runs = self.0.lock();
+        let live = runs.entries.iter().filter(|it| it.end.is_none()).count();
+        if most == 0 {
+            return Err("nothing runs in the background here: `max_children` is 0".to_owned());
+        }
+        if live >= most {
+            return Err(format!(
+                "{} refused: {live} runs are in the background already and `max_children` is \
+                 {most}; their ends come as mail. Wait for one, or do it without the background.",
+                beside.what.word()
+            ));
+        }
+        if runs.is_closed {
+            let what = beside.what.word();
+            return Err(format!("{what} refused: the teammate is being stopped"));
+        }
+        runs.entries.push(Entry {
+            name: beside.name.clone(),
+            run: beside.run.clone(),
+            about: beside.about.clone(),
+            is_subagent: matches!(beside.what, What::Subagent(_)),
+            since: run.scope.clock.now(),
+            stop: stop.clone(),
+            thread: None,
+            end: None,
+            is_traced: false,
+        });
+        Ok(())
+    }
+
+    fn forget(&self, run: &RunId) {
+        self.0.lock().entries.retain(|it| it.run != *run);
+    }
+
+    fn leave(&self, run: &RunId, now: Moment, end: BackgroundEnd) {
+        let mut runs = self.0.lock();
+        if let Some(entry) = runs.entries.iter_mut().find(|it| it.run == *run) {
+            entry.end = Some((now, end));
+        }
+    }
+
+    /// How many runs have not ended.
+    pub fn live(&self) -> usize {
+        self.0.lock().entries.iter().filter(|it| it.end.is_none()).count()
+    }
+
+    /// Whether this run has not ended.
+    pub fn is_running(&self, run: &RunId) -> bool {
+        self.0.lock().entries.iter().any(|it| it.run == *run && it.end.is_none())
+    }
+
+    /// Whether one has ended that is not in the teammate's trace yet.
+    pub fn has_ended(&self) -> bool {
+        self.0.lock().entries.iter().any(|it| it.end.is_some() && !it.is_traced)
+    }
+
+    /// The subagents that have ended since the last call.
+    pub fn take_ended(&self) -> Vec<(RunId, BackgroundEnd)> {
+        let mut runs = self.0.lock();
+        let fresh = runs.entries.iter_mut().filter(|it| it.end.is_some() && !it.is_traced);
+        let ended = fresh.filter_map(|entry| {
+            entry.is_traced = true;
+            let end = entry.end.clone().filter(|_| entry.is_subagent);
+            end.map(|(_, end)| (entry.run.clone(), end))
+        });
+        ended.collect()
+    }
+
+    /// How one run stands, or all.
+    pub fn tell(&self, id: Option<&str>, now: Moment) -> Result<String, String> {
+        let runs = self.0.lock();
+        let Some(id) = id.map(str::trim) else {
+            if runs.entries.is_empty() {
+                return Ok("[nothing was started in the background]".to_owned());
+            }
+            return Ok(runs.entries.iter().map(|it| it.line(now) + "\n").collect());
+        };
+        let Some(entry) = runs.entries.iter().find(|it| it.name == id) else {
+            let known = crate::base::text::listed(runs.entries.iter().map(|it| &it.name));
+            return Err(format!(
+                "nothing in the background is called `{}`; there are {known}",
+                headline(id, 80)
+            ));
+        };
+        let mut told = entry.line(now);
+        if let Some((_, end)) = &entry.end {
+            let _ = write!(told, "\n\n{}", end.text);
+        }
+        Ok(told)
+    }
+
+    /// Ends all runs and waits for them; from now on none begins.
+    pub fn close(&self) {
+        loop {
+            let threads: Vec<_> = {
+                let mut runs = self.0.lock();
+                runs.is_closed = true;
+                runs.entries.iter().for_each(|it| it.stop.request(Haste::Now));
+                runs.entries.iter_mut().filter_map(|it| it.thread.take()).collect()
+            };
+            if threads.is_empty() {
+                return;
+            }
+            drop(threads);
+        }
+    }
+
+    /// Shows how many there are.
+    fn say(&self, run: &Run<'_>) {
+        let live = self.live();
+        run.office.statuses.update(run.name, |status| status.in_background = live);
+    }
+}
+
+impl Entry {
+    fn line(&self, now: Moment) -> String {
+        let until = self.end.as_ref().map_or(now, |(at, _)| *at);
+        let seconds = until.since(self.since).as_secs();
+        match &self.end {
+            None => format!("{} ({}): running for {seconds} s", self.name, self.about),
+            Some((_, end)) => {
+                let how = status_word(end.status);
+                format!("{} ({}): {how} after {seconds} s", self.name, self.about)
+            }
+        }
+    }
+}
+
+fn status_word(status: Status) -> &'static str {
+    match status {
+        Status::Ok => "done",
+        Status::Failed => "failed",
+        Status::Denied => "denied",
+        Status::Stopped => "cancelled",
+    }
+}
+
+/// The event that tells of an end. Its id is another in each life: what was cut off in one may be
+/// begun again in the next.
+fn told(name: &AgentName, kind: &str, note: &InBackground, end: &BackgroundEnd) -> Envelope {
+    let id = MessageId::derived(&["background", note.run.as_str(), &note.life.to_string()]);
+    let how = status_word(end.status);
+    let text = format!("{kind} {} ({}) {how}:\n\n{}", note.id, note.about, end.text);
+    Envelope {
+        trace_id: Some(note.run.to_string()),
+        ..Envelope::new(id, name.clone(), name.clone(), Kind::Event, text)
+    }
+}
+
+/// Tells of an end, then strikes the run off the life. What can't be written now is tried again until
+/// the teammate has to end; then the next start tells of it.
+fn tell(bus: &MessageBus, inbox: &Inbox, scope: &Scope, event: &Envelope, note: &InBackground) {
+    loop {
+        let done = bus
+            .reply(event)
+            .and_then(|_| inbox.record(|life| life.background.retain(|it| it.run != note.run)));
+        if done.is_ok() {
+            return;
+        }
+        let again = scope.clock.now().after(RETRY);
+        if let Err(Interrupted::Stopping) = scope.wait::<()>(Some(again), || None) {
+            return;
+        }
+    }
+}
+
+/// Starts a command beside the work: the call of bash that was judged, and no other.
+pub fn command_in_background(
+    run: &mut Run<'_>,
+    call: &ToolCall,
+    input: Value,
+    command: String,
+) -> Result<Called, StoreError> {
+    let id = RunId::derived(&["command", run.call_id(call).as_str()]);
+    let name = short_name("command", &id);
+    let caller = Caller {
+        agent: run.name.clone(),
+        mark: Mark { folder: run.office.folder().clone(), run: id.to_string() },
+        call: run.call_id(call),
+        hops: run.work.envelope.hops,
+        attempt: Attempt::First,
+    };
+    let prepared = match Bash.prepare(&run.desk.kit, &caller, &input) {
+        Ok(prepared) => prepared,
+        Err(why) => return Ok(Ok(result(call, Err(why)))),
+    };
+    let started = format!("Command {name} started in the background.");
+    let beside = Beside { name, run: id, what: What::Command, about: headline(&command, 60) };
+    let job = move |scope: &Scope, _: &Inbox, _: &Background| {
+        let (status, text) = match (prepared.run)(scope) {
+            Ok(Outcome::Text(text)) => (Status::Ok, text),
+            Ok(other) => crate::base::broken(&format!("bash gives text, not {other:?}")),
+            Err(ToolError::Failed(why)) => (Status::Failed, why),
+            Err(ToolError::Interrupted(_)) => {
+                (Status::Stopped, "cancelled: its teammate was stopped".to_owned())
+            }
+        };
+        BackgroundEnd { status, text, totals: Totals::default() }
+    };
+    Ok(Ok(result(
+        call,
+        run.background.clone().start(run, call, beside, None, job)?.map(|()| started),
+    )))
+}
+
+impl AutonomousAgent {
+    /// Tells of what an earlier life had begun in the background and a crash has cut off.
+    pub(super) fn tell_of_lost_background(&mut self) -> Result<(), StoreError> {
+        for note in self.inbox.life().background {
+            let kind = if note.id.starts_with("command") { "Command" } else { "Subagent" };
+            let why = "the daemon stopped during it; what it did until then stands, and it is not \
+                       begun again";
+            let end = BackgroundEnd {
+                status: Status::Failed,
+                text: why.to_owned(),
+                totals: Totals::default(),
+            };
+            self.send_once(&told(&self.name, kind, &note, &end))?;
+            Trace::close_left_open(&self.office.store, &note.run, why)?;
+            self.inbox.record(|life| life.background.retain(|it| it.run != note.run))?;
+        }
+        Ok(())
+    }
+
+    /// Takes up in the trace and the status what has ended in the background.
+    pub(super) fn note_ended_background(&mut self) {
+        for (run, end) in self.background.take_ended() {
+            self.trace.subagent_completed(&run, end.status, &end.text, end.totals);
+        }
+        let live = self.background.live();
+        self.office.statuses.update(&self.name, |status| status.in_background = live);
+    }
+}

@@ -1,0 +1,147 @@
+//! What an agent works with: who thinks for it, what it can do, what it may do.
+//!
+//! A subagent's desk is made from its caller's by taking away: there is no other way to make one.
+
+use std::{collections::BTreeMap, env, ffi::OsString, sync::Arc};
+
+use super::{OfficeError, office::fault};
+use crate::{
+    guard::Rights,
+    model::{AgentName, AgentType, PathRule, Team, Teammate, ToolCall},
+    provider::{Clerk, Provider},
+    tools::{Kit, Tool, ToolSet},
+};
+
+/// Variables of the daemon's environment that commands of the team get, too: what a toolchain needs
+/// to run. Keys are none of them.
+const PASSED_ON: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "CARGO_HOME",
+    "CARGO_TARGET_DIR",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOCACHE",
+    "GOROOT",
+    "JAVA_HOME",
+    "MAVEN_HOME",
+    "GRADLE_HOME",
+    "NVM_DIR",
+    "NODE_PATH",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "CONDA_PREFIX",
+    "GEM_HOME",
+    "DOTNET_ROOT",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+/// What one agent works with.
+pub struct Desk {
+    /// What it is.
+    pub agent_type: AgentType,
+    /// What it is told about itself.
+    pub system: String,
+    /// Who thinks for it.
+    pub provider: Arc<dyn Provider>,
+    /// What it can do.
+    pub tools: ToolSet,
+    /// What its tools work on.
+    pub kit: Kit,
+    /// What it may do.
+    pub rights: Rights,
+    /// Whether it may change nothing before a plan is approved.
+    pub plan_required: bool,
+}
+
+impl Desk {
+    /// A teammate's desk; `tools` are all there are, and `kit` is the team's.
+    pub fn of_teammate(
+        team: &Team,
+        name: &AgentName,
+        teammate: &Teammate,
+        kit: Kit,
+        tools: &ToolSet,
+    ) -> Result<Self, OfficeError> {
+        let script = teammate.script.as_ref().map(|script| script.value.clone());
+        let clerk = Clerk::new(name.clone(), script)
+            .map_err(|why| OfficeError::Faults(vec![fault(name, teammate, &why.to_string())]))?;
+        let agent_type = team
+            .type_of(name)
+            .unwrap_or_else(|| crate::base::broken("every teammate's type was looked up"));
+        let rights = Rights::new(teammate.permission_mode, team.rules.clone()).narrowed(agent_type);
+        Ok(Self {
+            system: system_prompt(team, name, teammate),
+            provider: Arc::new(clerk),
+            tools: tools.narrowed(agent_type),
+            kit: narrowed_kit(kit, agent_type, &rights),
+            rights,
+            plan_required: teammate.plan_required || agent_type.plan_required,
+            agent_type: agent_type.clone(),
+        })
+    }
+
+    /// The desk of a subagent of type `it`, called by whoever sits at this one and has `rights` now.
+    #[must_use]
+    pub fn narrowed(&self, it: &AgentType, rights: &Rights) -> Self {
+        let rights = rights.narrowed(it);
+        let parts = [self.system.as_str(), it.system_prompt.as_str()];
+        let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        Self {
+            agent_type: it.clone(),
+            system: told.join("\n\n"),
+            provider: Arc::clone(&self.provider).for_subagents(),
+            tools: self.tools.narrowed(it),
+            kit: narrowed_kit(self.kit.clone(), it, &rights),
+            rights,
+            plan_required: it.plan_required,
+        }
+    }
+
+    /// The same with nobody to ask.
+    #[must_use]
+    pub fn fail_closed(self) -> Self {
+        Self { rights: self.rights.fail_closed(), ..self }
+    }
+
+    /// Whether a call that was cut off may simply be made again.
+    pub fn is_repeatable(&self, call: &ToolCall) -> bool {
+        self.tools.find(&call.tool).is_ok_and(Tool::is_repeatable)
+    }
+}
+
+fn narrowed_kit(kit: Kit, it: &AgentType, rights: &Rights) -> Kit {
+    let layers: Vec<Vec<PathRule>> = rights.layers().map(|layer| layer.paths.clone()).collect();
+    let sizes = [kit.max_file_size, it.limits.max_file_size];
+    Kit { paths: Arc::new(layers), max_file_size: sizes.into_iter().flatten().min(), ..kit }
+}
+
+fn system_prompt(team: &Team, name: &AgentName, teammate: &Teammate) -> String {
+    let mut prompt = format!("You are {name}, a teammate of the team {}.", team.name);
+    for part in [&teammate.role, &teammate.system_prompt] {
+        if !part.is_empty() {
+            prompt.push_str("\n\n");
+            prompt.push_str(part);
+        }
+    }
+    prompt
+}
+
+/// The whole environment of `name`'s commands.
+pub fn environment(name: &AgentName) -> BTreeMap<OsString, OsString> {
+    let passed = PASSED_ON.iter().filter_map(|key| Some(((*key).into(), env::var_os(key)?)));
+    passed.chain([("POSTROOM_TEAMMATE".into(), name.as_str().into())]).collect()
+}
