@@ -372,7 +372,7 @@ pub fn command_in_background(
             Ok(other) => crate::base::broken(&format!("bash gives text, not {other:?}")),
             Err(ToolError::Failed(why)) => (Status::Failed, why),
             Err(ToolError::Interrupted(_)) => {
-                (Status::Stopped, "cancelled: its teammate was stopped".to_owned())
+                (Status::Stopped, "its teammate was stopped".to_owned())
             }
         };
         BackgroundEnd { status, text, totals: Totals::default() }

@@ -17,8 +17,9 @@ use crate::{
     base::{Interrupted, Scope},
     journal::Position,
     model::{
-        AgentName, AgentType, CallId, Envelope, Final, Kind, Message, MessageId, Next, RunId,
-        Status, Tokens, ToolCall, ToolResult, Turn, TypeName, spent, tools_called,
+        AgentName, AgentType, CallId, Envelope, Final, Kind, METADATA_CLOSES, METADATA_OPENS,
+        Message, MessageId, Next, RunId, Status, Tokens, ToolCall, ToolResult, Turn, TypeName,
+        spent, tools_called,
     },
     store::{Inbox, RunHead, StoreError, Totals, Trace, TraceHead},
     tools::Attempt,
@@ -285,7 +286,7 @@ impl Subagent {
         let (status, text, totals) = match worked {
             Ok(Ok(report)) => (report.status, report.text, report.totals),
             Ok(Err(_)) => {
-                let why = "cancelled: its teammate was stopped".to_owned();
+                let why = "its teammate was stopped".to_owned();
                 self.close(host, &why);
                 (Status::Stopped, why, Totals::default())
             }
@@ -373,16 +374,13 @@ impl Subagent {
         let called = if called.is_empty() { "none".to_owned() } else { called.join(", ") };
         let steps = turns.iter().filter(|turn| matches!(turn, Turn::Model { .. })).count();
         let text = format!(
-            "{text}\n\n{OPENS}\nsub_trace_id: {}\ntotal_steps: {steps}\ntool_calls: {called}\n\
-             tokens: {} in, {} out\n{CLOSES}",
+            "{text}\n\n{METADATA_OPENS}\nsub_trace_id: {}\ntotal_steps: {steps}\ntool_calls: {called}\n\
+             tokens: {} in, {} out\n{METADATA_CLOSES}",
             self.lineage.run, tokens.input, tokens.output
         );
         Report { status: end.status, text, spent: tokens, totals: trace.with_children() }
     }
 }
-
-const OPENS: &str = "<task_metadata>";
-const CLOSES: &str = "</task_metadata>";
 
 /// The word for an end in a trace.
 pub fn word(status: Status) -> &'static str {

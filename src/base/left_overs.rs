@@ -9,7 +9,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal},
+};
 
 /// Whose a child is: the folder its daemon holds, and the run that started it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,8 +32,9 @@ impl Mark {
         Self { folder: folder.to_path_buf(), run: String::new() }
     }
 
-    /// Kills all processes that carry this mark and says how many there were. Looks again until it
-    /// finds none, since a process may be starting another while it is looked at.
+    /// Kills all processes that carry this mark, waits until they are gone and says how many there
+    /// were. Looks again until it finds none, since a process may be starting another while it is
+    /// looked at.
     pub fn kill_all(&self) -> io::Result<usize> {
         let mut killed = 0;
         for _ in 0..LOOKS {
@@ -38,9 +42,7 @@ impl Mark {
             if found.is_empty() {
                 break;
             }
-            for pid in &found {
-                let _ = kill_process(*pid, Signal::KILL);
-            }
+            found.iter().for_each(|pid| kill(*pid));
             killed = killed.max(found.len());
         }
         Ok(killed)
@@ -69,6 +71,21 @@ impl Mark {
         if self.run.is_empty() { value.starts_with(wanted) } else { value == wanted }
     }
 }
+
+/// Kills a process and waits until it is dead, on a busy machine too. One that is stuck in the kernel
+/// is not waited for any longer than [`PATIENCE`].
+fn kill(pid: Pid) {
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else {
+        // It is gone already, or the system has no such handles.
+        let _ = kill_process(pid, Signal::KILL);
+        return;
+    };
+    let _ = pidfd_send_signal(&handle, Signal::KILL);
+    let _ = poll(&mut [PollFd::new(&handle, PollFlags::IN)], Some(&PATIENCE));
+}
+
+/// How long a killed process may take to die.
+const PATIENCE: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
 
 /// How often to look again for processes that were born while others were killed.
 const LOOKS: usize = 100;

@@ -41,7 +41,10 @@ pub use team::{
 };
 pub use team_file::read_team;
 pub use tokens::Tokens;
-pub use tool::{TOOL_NAMES, TOOLS_TO_COME, ToolCall, ToolResult, ToolSpec, canonical, counts_as};
+pub use tool::{
+    METADATA_CLOSES, METADATA_OPENS, TOOL_NAMES, TOOLS_TO_COME, ToolCall, ToolResult, ToolSpec,
+    canonical, counts_as, without_metadata,
+};
 
 use serde::{Deserialize, Serialize};
 

@@ -72,6 +72,17 @@ pub fn counts_as(tool: &str) -> &str {
     }
 }
 
+/// Opens what stands behind the last words of a subagent: what it took.
+pub const METADATA_OPENS: &str = "<task_metadata>";
+/// Closes it.
+pub const METADATA_CLOSES: &str = "</task_metadata>";
+
+/// The last words of a subagent without what stands behind them.
+pub fn without_metadata(text: &str) -> &str {
+    let (words, behind) = text.rsplit_once(METADATA_OPENS).unwrap_or((text, ""));
+    if behind.ends_with(METADATA_CLOSES) { words.trim_end() } else { text }
+}
+
 /// What a model is told of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {

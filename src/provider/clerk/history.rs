@@ -5,7 +5,7 @@
 
 use crate::{
     base::{broken, hash},
-    model::{CallId, Kind, Mail, ToolCall, ToolResult, Turn},
+    model::{CallId, Kind, Mail, ToolCall, ToolResult, Turn, counts_as, without_metadata},
 };
 
 /// The turns in hand.
@@ -71,7 +71,14 @@ impl<'a> History<'a> {
             Turn::Mail(_) | Turn::Model { .. } | Turn::Result(_) | Turn::Final(_) => None,
         });
         match result {
-            Some(ToolResult { text, is_error, .. }) => Outcome { text, failed: *is_error },
+            // What a subagent took is for models that choose by it.
+            Some(ToolResult { text, is_error, .. }) => {
+                let text = match counts_as(&call.tool) {
+                    "subagent" => without_metadata(text),
+                    _ => text,
+                };
+                Outcome { text, failed: *is_error }
+            }
             None => Outcome { text: "the call has no result", failed: true },
         }
     }
