@@ -13,6 +13,8 @@ pub const MAILBOX_FOLDER: &str = ".mailbox";
 pub const STATE: &str = "state";
 /// Folder of the conversations.
 pub const CONVERSATIONS: &str = "state/conversations";
+/// Folder of the traces.
+pub const TRACES: &str = "traces";
 /// Folder of the lives.
 pub const LIVES: &str = "state/agents";
 
@@ -38,7 +40,7 @@ pub fn conversation(run: &RunId) -> JournalName {
 
 /// The trace of a run.
 pub fn trace(id: &RunId) -> JournalName {
-    JournalName(format!("traces/{id}"))
+    JournalName(format!("{TRACES}/{id}"))
 }
 
 /// The board.

@@ -30,7 +30,10 @@ pub use lives::{LifeLog, Lives};
 pub use reader::{DeadLine, Entry, MailReader};
 pub use status::{Activity, Statuses, TeamStatus, TeammateStatus};
 pub use teams::{TeamFile, TeamFileError, find_team, read_team_file, team_files};
-pub use trace::{Totals, Trace, TraceHead};
+pub use trace::{
+    ToolUse, Totals, Trace, TraceChild, TraceEnd, TraceEvent, TraceHead, TraceLine, TraceNode,
+    TracePiece, TraceReader,
+};
 
 use crate::{
     base::{

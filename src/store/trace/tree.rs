@@ -1,0 +1,173 @@
+//! A trace as a tree: what a run did, the pieces of work in it, and the runs below it.
+//!
+//! A file is read once, line by line; of a life that went on for long only the latest pieces of work
+//! are kept, and the rest is counted.
+
+use std::collections::BTreeSet;
+
+use super::{Totals, TraceHead, TraceReader, fold::Fold};
+use crate::{
+    base::Timestamp,
+    journal::Position,
+    model::{AgentName, MessageId, RunId, Status, TypeName},
+    store::{Store, StoreError},
+};
+
+/// How deep runs may hang below each other in a tree.
+const DEEPEST: usize = 64;
+
+/// A run, and all below it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceNode {
+    /// Its trace.
+    pub id: RunId,
+    /// Who and what, where the first line can be read.
+    pub head: Option<TraceHead>,
+    /// Whether there is nothing to be read of it.
+    pub is_missing: bool,
+    /// When it began.
+    pub started: Option<Timestamp>,
+    /// When its last line was written.
+    pub last: Option<Timestamp>,
+    /// For how many milliseconds it rested between an end and going on.
+    pub paused: i64,
+    /// How it ended; none where it has not.
+    pub ended: Option<TraceEnd>,
+    /// What it has done itself.
+    pub totals: Totals,
+    /// The same with all that the runs below it have done.
+    pub with_children: Totals,
+    /// Its tools in the order of their first use.
+    pub tools: Vec<ToolUse>,
+    /// Its latest pieces of work, in the order in which they were begun.
+    pub pieces: Vec<TracePiece>,
+    /// How many pieces of work there were before.
+    pub earlier: u64,
+    /// The runs below it, in the order in which they were started; not those of earlier pieces.
+    pub children: Vec<TraceChild>,
+    /// Behind the last line that was read.
+    pub read_to: Position,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceEnd {
+    /// When.
+    pub at: Option<Timestamp>,
+    /// `completed` or `failed`.
+    pub status: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// How often a tool was called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolUse {
+    /// As the model calls it.
+    pub name: String,
+    /// All calls.
+    pub calls: u64,
+    /// Those of them that failed.
+    pub errors: u64,
+}
+
+/// A piece of work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracePiece {
+    /// Its place among the pieces of its run.
+    pub number: u64,
+    /// The message that it is about; none where the life before had it in hand.
+    pub message: Option<MessageId>,
+    /// Who sent that.
+    pub from: Option<AgentName>,
+    /// How it begins.
+    pub headline: String,
+    /// What came of it, and its text.
+    pub end: Option<(Status, String)>,
+}
+
+/// A run below another one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TraceChild {
+    /// The piece of work in which it was started.
+    pub piece: Option<u64>,
+    /// What it is.
+    pub agent_type: Option<TypeName>,
+    /// What it shall do.
+    pub task: String,
+    /// Whether nobody waits for it.
+    pub in_background: bool,
+    /// What it told its parent at its last end; none where it has not ended since it was sent to.
+    pub end: Option<(Status, String)>,
+    /// What it and the runs below it have done, as its parent was told.
+    pub told: Totals,
+    /// Its own trace.
+    pub node: TraceNode,
+}
+
+impl TraceNode {
+    /// A run of which nothing can be read.
+    pub fn missing(id: RunId) -> Self {
+        Self {
+            id,
+            head: None,
+            is_missing: true,
+            started: None,
+            last: None,
+            paused: 0,
+            ended: None,
+            totals: Totals::default(),
+            with_children: Totals::default(),
+            tools: Vec::new(),
+            pieces: Vec::new(),
+            earlier: 0,
+            children: Vec::new(),
+            read_to: Position::ZERO,
+        }
+    }
+
+    fn has_piece(&self, number: u64) -> bool {
+        self.pieces.binary_search_by_key(&number, |piece| piece.number).is_ok()
+    }
+}
+
+/// Reads a trace with all the runs below it.
+pub fn read(store: &Store, id: &RunId) -> Result<TraceNode, StoreError> {
+    let mut node = read_alone(store, id)?;
+    add_children(store, &mut node, &mut BTreeSet::from([id.clone()]), 1);
+    Ok(node)
+}
+
+/// Reads a trace; of the runs below it only what it says itself.
+pub fn read_alone(store: &Store, id: &RunId) -> Result<TraceNode, StoreError> {
+    let mut reader = TraceReader::open(store, id, Position::ZERO)?;
+    let mut fold = Fold::new(id.clone());
+    while let Some(lines) = reader.more()? {
+        lines.into_iter().for_each(|line| fold.take(line));
+    }
+    Ok(fold.finish(reader.next()))
+}
+
+/// Reads the runs below `node`. A run that stands elsewhere in the tree already is not read again, so
+/// that nothing counts twice and nothing goes round in circles.
+fn add_children(store: &Store, node: &mut TraceNode, known: &mut BTreeSet<RunId>, depth: usize) {
+    let mut kept = Vec::new();
+    for mut child in std::mem::take(&mut node.children) {
+        if depth >= DEEPEST || !known.insert(child.node.id.clone()) {
+            continue;
+        }
+        // What can't be read is shown as missing.
+        if let Ok(read) = read_alone(store, &child.node.id) {
+            child.node = read;
+        }
+        add_children(store, &mut child.node, known, depth + 1);
+        if child.node.is_missing {
+            child.node.with_children = child.told;
+        }
+        node.with_children += child.node.with_children;
+        if child.piece.is_none_or(|piece| node.has_piece(piece)) {
+            kept.push(child);
+        }
+    }
+    node.children = kept;
+}
