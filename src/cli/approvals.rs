@@ -9,6 +9,7 @@ use super::{
     client::Client,
     context::Context,
     failure::{Code, Failure},
+    find::by_beginning,
     render::{Printer, SCHEMA, indented, time_of},
 };
 use crate::{
@@ -109,14 +110,16 @@ pub fn decide(
 
 fn find(client: &Client<'_>, id: &str) -> Result<Message, Failure> {
     let questions = open_questions(&client.store, &client.bus, client.team.as_ref())?;
-    let mut found = questions.into_iter().filter(|it| it.envelope.id.as_str().starts_with(id));
-    match (found.next(), found.next()) {
-        (Some(only), None) if id.len() >= 3 => Ok(only),
-        (None, _) => Err(Failure::failed(format!(
-            "no open question has an id that begins with {id:?}; `postroom approvals` lists them"
-        ))),
-        _ => Err(Failure::usage(format!("{id:?} means several: give more of the id"))),
-    }
+    by_beginning(
+        id,
+        questions,
+        |it| it.envelope.id.as_str(),
+        || {
+            Failure::failed(format!(
+                "no open question has an id that begins with {id:?}; `postroom approvals` lists them"
+            ))
+        },
+    )
 }
 
 /// The questions that wait for a decision, by asker and in the order they were asked.

@@ -46,6 +46,8 @@ pub enum Verb {
     Log(Log),
     /// Show a message, its answer and what was done for it
     Show(Show),
+    /// Show as a tree what teammates have done: messages, tools, runs below them, and what it took
+    Trace(Trace),
     /// Start a teammate that was stopped
     Start(Name),
     /// Stop a teammate until it is started again
@@ -227,6 +229,16 @@ pub struct Show {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `trace`
+#[derive(Debug, clap::Args)]
+pub struct Trace {
+    /// A teammate, or the id of a trace or its beginning; else the latest life of every teammate
+    pub id: Option<String>,
+    /// Go on as things happen, until the trace ends; without an ID into the next lives as well
+    #[arg(short, long)]
+    pub follow: bool,
 }
 
 /// A teammate.

@@ -9,6 +9,7 @@ use super::{
     args::{Dead, DeadVerb},
     context::Context,
     failure::{Code, Failure},
+    find::by_beginning,
     render::{Printer, SCHEMA},
 };
 use crate::{
@@ -130,14 +131,14 @@ fn retry(store: &Store, bus: &MessageBus, id: &str, printer: &mut Printer) -> Re
 }
 
 fn find(store: &Store, id: &str) -> Result<DeadEntry, Failure> {
-    let entries = DeadLetters::list(store)?;
-    let found: Vec<&DeadEntry> =
-        entries.iter().filter(|entry| entry.id.as_str().starts_with(id)).collect();
-    match found.as_slice() {
-        [only] if id.len() >= 3 => Ok((*only).clone()),
-        [] => Err(Failure::failed(format!(
-            "no dead letter has an id that begins with {id:?}; `postroom dead list` shows them"
-        ))),
-        _ => Err(Failure::usage(format!("{id:?} means several: give more of the id"))),
-    }
+    by_beginning(
+        id,
+        DeadLetters::list(store)?,
+        |it| it.id.as_str(),
+        || {
+            Failure::failed(format!(
+                "no dead letter has an id that begins with {id:?}; `postroom dead list` shows them"
+            ))
+        },
+    )
 }

@@ -10,6 +10,7 @@ mod context;
 mod dead;
 mod down;
 mod failure;
+mod find;
 mod follow;
 mod help;
 mod host;
@@ -25,6 +26,9 @@ mod start;
 mod status;
 mod stop;
 mod task;
+mod trace;
+mod trace_draw;
+mod trace_follow;
 mod up;
 mod wait;
 
@@ -72,6 +76,7 @@ fn carry_out(args: Args, printer: &mut Printer) -> Result<Code, Failure> {
         Verb::Inbox(it) => inbox::inbox(&context, &it, printer),
         Verb::Log(it) => log::log(&context, &it, printer),
         Verb::Show(it) => show::show(&context, &it, printer),
+        Verb::Trace(it) => trace::trace(&context, &it, printer),
         Verb::Start(it) => start::start(&context, &it.name, printer),
         Verb::Stop(it) => stop::stop(&context, &it, printer),
         Verb::Restart(it) => {

@@ -7,6 +7,7 @@ use super::{
     client::read_on,
     context::Context,
     failure::{Code, Failure},
+    find::by_beginning,
     follow::Follower,
     render::{MessageView, Printer, SCHEMA, line_of, time_of, word_for, word_of},
 };
@@ -15,9 +16,6 @@ use crate::{
     model::{Kind, Message},
     store::{MessageBus, Store},
 };
-
-/// The shortest beginning of an id that is looked for.
-const SHORTEST: usize = 3;
 
 #[derive(Serialize)]
 struct Shown<'a> {
@@ -78,28 +76,15 @@ fn origin(message: &Message) -> String {
 
 /// The message whose id begins with `given`.
 pub fn find_message(store: &Store, bus: &MessageBus, given: &str) -> Result<Message, Failure> {
-    if given.len() < SHORTEST {
-        return Err(Failure::usage(format!("{given:?} is too short: give {SHORTEST} or more")));
-    }
-    let mut found: Vec<Message> = Vec::new();
-    for message in Follower::new(store, bus, None)?.more() {
-        let id = message.envelope.id.as_str();
-        if id == given {
-            return Ok(message);
-        }
-        if id.starts_with(given) {
-            found.push(message);
-        }
-    }
-    match found.as_slice() {
-        [only] => Ok(only.clone()),
-        [] => Err(Failure::failed(format!(
-            "no message has an id that begins with {given:?}; `postroom log --json` shows ids"
-        ))),
-        several => {
-            let ids = several.iter().take(5).map(|it| it.envelope.id.to_string());
-            let ids: Vec<String> = ids.collect();
-            Err(Failure::usage(format!("{given:?} begins several ids: {}", ids.join(", "))))
-        }
-    }
+    let all = Follower::new(store, bus, None)?.more();
+    by_beginning(
+        given,
+        all,
+        |it| it.envelope.id.as_str(),
+        || {
+            Failure::failed(format!(
+                "no message has an id that begins with {given:?}; `postroom log --json` shows ids"
+            ))
+        },
+    )
 }

@@ -11,7 +11,7 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use notify::{Event, EventKind, RecursiveMode, Watcher, event::ModifyKind};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::ModifyKind};
 use parking_lot::Mutex;
 
 use super::{
@@ -162,12 +162,21 @@ impl Journals for FileJournals {
                 changed();
             }
         });
-        // Where the system gives no watcher, ticks find out the same, only later.
-        let started = watcher.and_then(|mut watcher| {
-            watcher.watch(self.root.path(), RecursiveMode::NonRecursive)?;
-            Ok(watcher)
+        Ok(watch(watcher, self.root.path()))
+    }
+
+    fn watch_folder(
+        &self,
+        folder: &str,
+        changed: Box<dyn Fn() + Send + Sync>,
+    ) -> Result<Watch, FileError> {
+        let there = folder.split('/').try_fold(self.root.clone(), |it, part| it.inside(part))?;
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            if event.map_or(true, |event| is_change(event.kind)) {
+                changed();
+            }
         });
-        Ok(Watch { watcher: started.ok() })
+        Ok(watch(watcher, there.path()))
     }
 
     fn tick(&self, now: Moment, what: Tick) -> Option<Moment> {
@@ -178,6 +187,15 @@ impl Journals for FileJournals {
         // What can't be read now is told to its readers, and is looked at again at the next tick.
         journals.iter().filter_map(|journal| journal.tend(now, what).ok().flatten()).min()
     }
+}
+
+/// Where the system gives no watcher, ticks find out the same, only later.
+fn watch(watcher: notify::Result<RecommendedWatcher>, folder: &Path) -> Watch {
+    let started = watcher.and_then(|mut watcher| {
+        watcher.watch(folder, RecursiveMode::NonRecursive)?;
+        Ok(watcher)
+    });
+    Watch { watcher: started.ok() }
 }
 
 fn is_folder(folder: &Path, name: &OsString) -> bool {

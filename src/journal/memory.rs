@@ -212,6 +212,14 @@ impl Journals for MemoryJournals {
         Ok(Watch::nothing())
     }
 
+    fn watch_folder(
+        &self,
+        _folder: &str,
+        _changed: Box<dyn Fn() + Send + Sync>,
+    ) -> Result<Watch, FileError> {
+        Ok(Watch::nothing())
+    }
+
     fn tick(&self, now: Moment, _what: Tick) -> Option<Moment> {
         let open = self.0.lock();
         let of_root = open.iter().filter(|(name, _)| !name.0.contains('/'));

@@ -190,6 +190,13 @@ pub trait Journals: Send + Sync {
     /// Starts telling the wakes what other processes append to journals of the root itself. After
     /// the wakes `changed` is called, on the watcher's own thread: it must only notify.
     fn watch(&self, changed: Box<dyn Fn() + Send + Sync>) -> Result<Watch, FileError>;
+    /// Calls `changed` at every change of a journal in `folder`, which is made where it is missing, on
+    /// the watcher's own thread: it must only notify.
+    fn watch_folder(
+        &self,
+        folder: &str,
+        changed: Box<dyn Fn() + Send + Sync>,
+    ) -> Result<Watch, FileError>;
     /// Completes tails that rest and notices what no event told of; gives the moment at which it
     /// wants to be called again for a tail. Only the master of the root calls it.
     fn tick(&self, now: Moment, what: Tick) -> Option<Moment>;

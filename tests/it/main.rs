@@ -27,5 +27,6 @@ mod task_crash;
 mod task_kills;
 mod task_life;
 mod tidy;
+mod traces;
 mod volume;
 mod verbs;

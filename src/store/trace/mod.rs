@@ -14,7 +14,7 @@ pub use tree::{ToolUse, TraceChild, TraceEnd, TraceNode, TracePiece};
 use super::{Store, StoreError, layout};
 use crate::{
     base::text::shorten,
-    journal::Journal,
+    journal::{Journal, Watch},
     model::{AgentName, CallId, Kind, MessageId, RunId, Status, ToolCall, TypeName},
 };
 
@@ -232,6 +232,11 @@ impl Store {
         let listing = self.journals.list(layout::TRACES)?;
         let names = listing.journals.iter().filter_map(|name| name.0.rsplit('/').next());
         Ok(names.filter_map(|name| RunId::new(name).ok()).collect())
+    }
+
+    /// Calls `changed` at every change of a trace; it must only notify.
+    pub fn watch_traces(&self, changed: Box<dyn Fn() + Send + Sync>) -> Result<Watch, StoreError> {
+        Ok(self.journals.watch_folder(layout::TRACES, changed)?)
     }
 
     /// A trace with all the runs below it.
