@@ -43,9 +43,15 @@ pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Co
     };
     let now = context.is_up().then(|| context.clock().wall());
     let mut trees: Vec<TraceNode> = Vec::new();
-    for id in roots.iter().filter_map(|root| root.id.as_ref()) {
+    for root in &roots {
+        let Some(id) = &root.id else { continue };
         let tree = store.trace_tree(id)?;
-        printer.say(&draw(&tree, now));
+        match &root.life {
+            Some((name, life)) if tree.is_missing => {
+                printer.say(&format!("{name}  the trace of life {life} is missing"));
+            }
+            _ => printer.say(&draw(&tree, now)),
+        }
         trees.push(tree);
     }
     if trees.is_empty() {

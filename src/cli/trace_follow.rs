@@ -127,6 +127,7 @@ impl<'a> Following<'a> {
     }
 
     fn add_tree(&mut self, node: TraceNode, is_root: bool) -> Result<(), Failure> {
+        self.ended.extend(node.left_out);
         if node.ended.is_some() {
             self.ended.insert(node.id, node.read_to);
         } else {

@@ -143,6 +143,25 @@ fn a_foreign_append_wakes_the_reader() {
 }
 
 #[test]
+fn a_folder_below_is_watched_by_itself() {
+    let fixture = Fixture::new();
+    let (told, real) = (Wake::default(), Clock::real());
+    let changed = told.clone();
+    let watch =
+        fixture.journals.watch_folder("traces", Box::new(move || changed.notify())).unwrap();
+    if !watch.is_watching() {
+        return;
+    }
+    let seen = told.seen();
+    fixture.open("traces/a").append("{}").unwrap();
+    let deadline = real.now().after(Duration::from_secs(20));
+    while told.seen() == seen && real.now() < deadline {
+        told.wait(&real, seen, Some(deadline));
+    }
+    assert_ne!(told.seen(), seen);
+}
+
+#[test]
 fn one_journal_a_name_whoever_asks() {
     let fixture = Fixture::new();
     for name in ["scout", "state/agents/scout"] {

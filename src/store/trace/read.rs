@@ -76,7 +76,7 @@ fn last_behind(journal: &dyn Journal, start: Position) -> Result<Option<TraceEve
             return Ok(last);
         }
         place = batch.next;
-        let bodies = batch.lines.into_iter().rev().filter_map(|line| line.body.ok());
-        last = bodies.filter_map(|body| TraceLine::read(&body)).next().map(|it| it.event).or(last);
+        let mut bodies = batch.lines.into_iter().rev().filter_map(|line| line.body.ok());
+        last = bodies.find_map(|body| TraceLine::read(&body)).map(|it| it.event).or(last);
     }
 }

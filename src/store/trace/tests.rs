@@ -284,14 +284,22 @@ fn of_a_long_life_only_the_latest_work_is_kept() {
         if number % 100 == 90 {
             let child = run(&format!("child{number}"));
             life.subagent_started(&child, None, &kind("explore"), "look", false);
-            turn(&mut bench.run(child.as_str(), &life), "grep", (7, 1));
+            let mut run = bench.run(child.as_str(), &life);
+            turn(&mut run, "grep", (7, 1));
+            run.end("completed", "done");
+        }
+        if number == 5 {
+            life.subagent_started(&run("slow"), None, &kind("explore"), "look", true);
+            bench.run("slow", &life);
         }
         life.conclusion(&message(&id), Status::Ok, "done");
     }
     let tree = bench.tree(&life);
     assert_eq!((tree.pieces.len(), tree.earlier), (50, 150));
     assert_eq!(tree.pieces[0].message, Some(message("m150")));
-    assert_eq!(tree.children.len(), 1);
+    let children: Vec<&str> = tree.children.iter().map(|it| it.node.id.as_str()).collect();
+    assert_eq!(children, ["slow", "child190"]);
+    assert_eq!(tree.left_out.iter().map(|it| it.0.as_str()).collect::<Vec<_>>(), ["child90"]);
     assert_eq!((tree.totals.tokens_in, tree.with_children.tokens_in), (0, 14));
 }
 
@@ -310,4 +318,20 @@ fn a_reader_goes_on_where_it_was() {
         [TraceLine { at: Some(Timestamp(0)), event: TraceEvent::Error { text: "odd".to_owned() } }]
     );
     assert!(!reader.has_more());
+}
+
+#[test]
+#[ignore = "takes seconds where it is not optimized"]
+fn a_long_life_is_read_in_a_moment() {
+    let bench = Bench::new();
+    let mut life = bench.life(1);
+    for number in 0..25_000 {
+        ask(&mut life, &format!("m{number}"), &"look ".repeat(200));
+        turn(&mut life, "bash", (1, 1));
+    }
+    let clock = Clock::real();
+    let started = clock.now();
+    let tree = bench.tree(&life);
+    eprintln!("{:?}", clock.now().since(started));
+    assert_eq!((tree.pieces.len(), tree.totals.model_calls), (50, 25_000));
 }

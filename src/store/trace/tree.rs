@@ -43,8 +43,11 @@ pub struct TraceNode {
     pub pieces: Vec<TracePiece>,
     /// How many pieces of work there were before.
     pub earlier: u64,
-    /// The runs below it, in the order in which they were started; not those of earlier pieces.
+    /// The runs below it, in the order in which they were started; of those of earlier pieces only
+    /// what has not ended.
     pub children: Vec<TraceChild>,
+    /// The other runs of earlier pieces, and how far they were read.
+    pub left_out: Vec<(RunId, Position)>,
     /// Behind the last line that was read.
     pub read_to: Position,
 }
@@ -122,6 +125,7 @@ impl TraceNode {
             pieces: Vec::new(),
             earlier: 0,
             children: Vec::new(),
+            left_out: Vec::new(),
             read_to: Position::ZERO,
         }
     }
@@ -143,7 +147,9 @@ pub fn read_alone(store: &Store, id: &RunId) -> Result<TraceNode, StoreError> {
     let mut reader = TraceReader::open(store, id, Position::ZERO)?;
     let mut fold = Fold::new(id.clone());
     while let Some(lines) = reader.more()? {
-        lines.into_iter().for_each(|line| fold.take(line));
+        for line in lines {
+            fold.take(line);
+        }
     }
     Ok(fold.finish(reader.next()))
 }
@@ -165,8 +171,13 @@ fn add_children(store: &Store, node: &mut TraceNode, known: &mut BTreeSet<RunId>
             child.node.with_children = child.told;
         }
         node.with_children += child.node.with_children;
-        if child.piece.is_none_or(|piece| node.has_piece(piece)) {
+        let is_latest = child.piece.is_none_or(|piece| node.has_piece(piece));
+        if is_latest {
             kept.push(child);
+        } else if child.node.is_missing || child.node.ended.is_some() {
+            node.left_out.push((child.node.id, child.node.read_to));
+        } else {
+            kept.push(TraceChild { piece: None, ..child });
         }
     }
     node.children = kept;
