@@ -85,6 +85,41 @@ fn a_trace_that_is_followed_ends_with_its_life() {
 }
 
 #[test]
+fn runs_that_begin_later_are_followed_too() {
+    let team = Team::new(TEAM);
+    drop(team.up());
+    let head = |id: &str| {
+        format!(
+            "{{\"event\":\"started\",\"trace_id\":\"{id}\",\"agent\":\"lead\",\
+             \"agent_type\":\"explore\",\"mode\":\"call\"}}\n"
+        )
+    };
+    let end = "{\"event\":\"ended\",\"status\":\"completed\",\"reason\":\"done\"}\n";
+    let begun = |id: &str| {
+        format!(
+            "{{\"event\":\"subagent_started\",\"id\":\"{id}\",\"agent_type\":\"explore\",\
+             \"task\":\"look\"}}\n"
+        )
+    };
+    team.append("traces/upper0000000", head("upper0000000"));
+    let mut child =
+        team.command(&["trace", "subagent-upper", "-f"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut printed = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(printed.next().unwrap().starts_with("lead · explore · subagent-upper000  "));
+    team.append("traces/middle000000", [head("middle000000"), begun("lowest000000")].concat());
+    team.append("traces/lowest000000", [&head("lowest000000"), end].concat());
+    team.append("traces/upper0000000", begun("middle000000"));
+    printed.find(|line| line.ends_with("lead subagent-lowest00  ends, completed: done")).unwrap();
+    team.append("traces/upper0000000", "half a line\n{\"event\":\"novel\"}\n");
+    team.append("traces/middle000000", "{\"event\":\"error\",\"text\":\"odd\"}\n");
+    printed.find(|line| line.ends_with("lead subagent-middle00  failed: odd")).unwrap();
+    team.append("traces/upper0000000", end);
+    let last = printed.last().unwrap();
+    assert!(last.ends_with("lead subagent-upper000  ends, completed: done"), "{last}");
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
 fn a_team_that_is_followed_goes_on_into_its_next_lives() {
     let team = Team::new(TEAM);
     let daemon = team.up();
