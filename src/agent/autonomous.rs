@@ -307,10 +307,7 @@ impl AutonomousAgent {
         self.inbox.note_progress()?;
         match self.background.live() {
             0 => self.office.statuses.set(&self.name, Activity::Idle, ""),
-            live => {
-                let about = format!("for what runs in the background ({live})");
-                self.office.statuses.set(&self.name, Activity::Waiting, about);
-            }
+            _ => self.office.statuses.set(&self.name, Activity::Waiting, "for what runs beside it"),
         }
         let background = &self.background;
         let (inbox, stop, trouble) = (&self.inbox, &self.scope.stop, &self.trouble);

@@ -26,6 +26,8 @@ impl AutonomousAgent {
     /// record holds the stop and the cursor.
     pub(super) fn obey(&mut self, orders: &[Message]) -> Result<(), StoreError> {
         let Some(first) = orders.first() else { return Ok(()) };
+        // Whoever reads that it has stopped may rely on it: nothing that it began goes on.
+        self.background.close();
         self.tell_of_cut_off()?;
         let tries = self.inbox.take(first)?;
         let left = self.left_behind(orders);

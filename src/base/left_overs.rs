@@ -42,7 +42,9 @@ impl Mark {
             if found.is_empty() {
                 break;
             }
-            found.iter().for_each(|pid| kill(*pid));
+            for pid in &found {
+                kill(*pid);
+            }
             killed = killed.max(found.len());
         }
         Ok(killed)

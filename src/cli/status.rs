@@ -124,6 +124,7 @@ struct TeammateView {
     answered: u64,
     tokens_in: u64,
     tokens_out: u64,
+    in_background: usize,
 }
 
 /// Shows the status.
@@ -224,6 +225,7 @@ fn teammate(
         answered: 0,
         tokens_in: 0,
         tokens_out: 0,
+        in_background: 0,
     };
     if let Some(doing) = doing {
         view.state = State::Is(doing.state);
@@ -233,6 +235,7 @@ fn teammate(
         view.last = doing.last.map(word_for);
         (view.answered, view.tokens_in) = (doing.answered, doing.tokens_in);
         view.tokens_out = doing.tokens_out;
+        view.in_background = doing.in_background;
     }
     match unread(store, bus, name) {
         Ok((unread, desired)) => {
@@ -392,12 +395,16 @@ fn print(view: &View, printer: &mut Printer) {
             0 => String::new(),
             _ => format!("  tokens {} in, {} out", it.tokens_in, it.tokens_out),
         };
+        let beside = match it.in_background {
+            0 => String::new(),
+            count => format!("  {count} in the background"),
+        };
         let about = if it.about.is_empty() { String::new() } else { format!("  {}", it.about) };
         let answered = format!("  {} answered", it.answered);
         let name = format!("{:width$}", it.name);
         printer.say_titled(
             &format!("  {name}"),
-            &format!(" {state:8}{unread}{answered}{last}{tokens}{about}"),
+            &format!(" {state:8}{unread}{answered}{last}{tokens}{beside}{about}"),
         );
     }
     for next in &view.next {

@@ -23,6 +23,7 @@ mod names;
 mod objects;
 mod team;
 mod stuck;
+mod subagents;
 mod task_crash;
 mod task_kills;
 mod task_life;

@@ -78,8 +78,9 @@ impl Trace {
         Ok(trace)
     }
 
-    /// Ends a trace that a crash left open, with totals counted from its lines; does nothing where
-    /// it is closed or not there. For the only one who may write it.
+    /// Ends a trace that a crash left open, with totals counted from its lines, and those of the runs
+    /// below it that can't go on without it; does nothing where it is closed or not there. For the
+    /// only one who may write it.
     pub fn close_left_open(store: &Store, id: &RunId, reason: &str) -> Result<(), StoreError> {
         let trace = Self::open(store, id.clone())?;
         if !is_there(&*trace.journal)? {
@@ -88,6 +89,11 @@ impl Trace {
         trace.journal.close_tail()?;
         if !read::is_closed(&*trace.journal)? {
             let node = tree::read(store, id)?;
+            for child in &node.children {
+                if node.is_end_of(child) {
+                    Self::close_left_open(store, &child.node.id, reason)?;
+                }
+            }
             trace.write(&TraceEvent::Ended {
                 status: "failed".to_owned(),
                 reason: reason.to_owned(),

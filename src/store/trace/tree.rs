@@ -130,6 +130,14 @@ impl TraceNode {
         }
     }
 
+    /// Whether a run below this one ends with it: a teammate's next life goes on with the subagents
+    /// of its work in hand, but not with a task.
+    pub(super) fn is_end_of(&self, child: &TraceChild) -> bool {
+        let is_life = self.head.as_ref().is_some_and(|head| head.life.is_some());
+        let is_task = child.node.head.as_ref().is_some_and(|head| head.spawned_by_tool.is_none());
+        child.node.ended.is_none() && !child.node.is_missing && (!is_life || is_task)
+    }
+
     fn has_piece(&self, number: u64) -> bool {
         self.pieces.binary_search_by_key(&number, |piece| piece.number).is_ok()
     }

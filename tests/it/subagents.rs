@@ -1,0 +1,265 @@
+//! Subagents as users of a team see them: what they get, how deep they go, what runs beside, and what
+//! a kill leaves of them.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::team::Team;
+
+const ONE: &str = r#"{"permission_mode": "bypass", "teammates": {"lead": {}}}"#;
+
+/// The runs with a conversation of their own: all but the teammates'.
+fn runs(team: &Team) -> Vec<String> {
+    let entries = fs::read_dir(team.at(".mailbox/state/conversations")).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().replace(".jsonl", ""));
+    let mut runs: Vec<String> = names.filter(|name| name.len() == 12).collect();
+    runs.sort();
+    runs
+}
+
+/// The lines of a run's conversation.
+fn lines(team: &Team, run: &str) -> Vec<Value> {
+    let path = team.at(&format!(".mailbox/state/conversations/{run}.jsonl"));
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn turns<'a>(lines: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    lines.iter().filter_map(|line| line["turn"].get(kind)).collect()
+}
+
+/// The events that tell of runs in the background.
+fn ends(team: &Team) -> Vec<String> {
+    let mail = team.mail("lead").into_iter();
+    let events = mail.filter(|it| it["msg_type"] == "event" && it["trace_id"].is_string());
+    events.map(|it| it["content"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What a turn that begins `count` commands in the background says.
+fn begin(count: usize, task: &str) -> String {
+    let input = |number: usize| {
+        let task = task.replace("{n}", &number.to_string());
+        serde_json::json!({"task": task, "agent_type": "general", "run_in_background": true})
+    };
+    let lines: Vec<String> = (0..count).map(|it| format!("tool subagent {}", input(it))).collect();
+    lines.join("\n- ")
+}
+
+fn send(team: &Team, id: &str, content: &str) {
+    let line = serde_json::json!({"id": id, "content": content});
+    team.append("lead", format!("{line}\n"));
+}
+
+#[test]
+fn a_subagent_starts_with_its_task_alone_and_tells_its_last_words_and_what_it_took() {
+    let team = Team::new(ONE);
+    let said = team.run(&["run", "read README.md\ndelegate explore: read README.md"]).ok();
+    assert_eq!(
+        said,
+        "$ read README.md\n# A test\n\n$ delegate explore: read README.md\n# A test\n"
+    );
+    let [run] = runs(&team).try_into().unwrap();
+    let child = lines(&team, &run);
+    assert_eq!(child[0]["run"]["agent_type"], "explore");
+    assert_eq!(child[0]["run"]["parent"], "lead");
+    let mail = turns(&child, "mail");
+    assert_eq!((mail.len(), &mail[0]["text"]), (1, &Value::from("read README.md")));
+    let told = team.conversation("lead").into_iter().filter_map(|it| it.get("result").cloned());
+    let told = told.last().unwrap()["text"].as_str().unwrap().to_owned();
+    let metadata = format!(
+        "\n\n<task_metadata>\nsub_trace_id: {run}\ntotal_steps: 2\ntool_calls: read_file×1\n\
+         tokens: 0 in, 0 out\n</task_metadata>"
+    );
+    assert!(told.ends_with(&metadata), "{told}");
+}
+
+#[test]
+fn the_fourth_level_is_refused_and_so_is_a_ring() {
+    let team = Team::new(ONE);
+    let nest = |levels: usize, last: &str| {
+        let line = |level: usize| format!("{}delegate general-purpose:\n", "  ".repeat(level));
+        let lines: String = (0..levels).map(line).collect();
+        format!("{lines}{}{last}", "  ".repeat(levels))
+    };
+    let said = team.run(&["run", &nest(3, "read README.md")]).ok();
+    assert!(said.contains("# A test"), "{said}");
+    let refused = team.run(&["run", &nest(4, "read README.md")]).exits(1).out;
+    let text = "Subagent refused: recursion depth 4 exceeds limit 3.";
+    assert!(refused.contains(text), "{refused}");
+    let ring = team.run(&["run", "tool subagent {\"task\":\"x\",\"agent_type\":\"nope\"}"]);
+    let text = "no agent type is called `nope`; valid types are analyst, code-review, explore, \
+                general, general-purpose and plan";
+    assert!(ring.exits(1).out.contains(text));
+}
+
+#[test]
+fn nobody_has_a_tool_or_a_right_that_its_caller_lacks() {
+    let team = Team::new(
+        r#"{"permission_mode": "bypass", "rules": {"deny": ["bash(rm:*)"]}, "teammates":
+            {"lead": {}, "reader": {"permission_mode": "plan"}}}"#,
+    );
+    let said = team.run(&["run", "delegate general: run rm README.md"]).exits(1).out;
+    assert!(said.contains("a `deny` rule"), "{said}");
+    let said = team.run(&["run", "delegate explore: write a: b"]).exits(1).out;
+    assert!(said.contains("needs the tool `write_file`, which I do not have"), "{said}");
+    let said = team.run(&["run", "delegate general: delegate explore: list"]).exits(1).out;
+    assert!(said.contains("needs the tool `subagent`, which I do not have"), "{said}");
+    let daemon = team.up();
+    let said = team.run(&["send", "reader", "delegate general: write a: b", "--wait"]).exits(1).out;
+    assert!(said.contains("`permission_mode: plan` allows no side effects"), "{said}");
+    let said = team.run(&[
+        "send",
+        "reader",
+        "delegate general:\n  tool background_run {\"command\": \"touch b\"}",
+        "--wait",
+    ]);
+    assert!(said.exits(1).out.contains("`permission_mode: plan` allows no side effects"));
+    drop(daemon);
+    assert!(team.at("README.md").exists() && !team.at("a").exists() && !team.at("b").exists());
+}
+
+#[test]
+fn what_runs_beside_tells_of_its_end_by_mail_which_its_caller_acts_on() {
+    let team = Team::new(ONE);
+    let _daemon = team.up();
+    send(&team, "a", &begin(1, "read README.md"));
+    let said = team.until_answer_to("a")["content"].as_str().unwrap().to_owned();
+    let name = said.split_whitespace().find(|word| word.starts_with("subagent-")).unwrap();
+    assert_eq!(said, format!("Subagent {name} started in the background."));
+    assert_eq!(name.len(), "subagent-".len() + 8);
+    team.until("its end", |team| (ends(team).len() == 1 && team.is_settled("lead")).then_some(()));
+    let end = &ends(&team)[0];
+    assert!(
+        end.starts_with(&format!("Subagent {name} (general: read README.md) done:\n\n# A test"))
+    );
+    // The event is in the conversation with a turn of the model behind it.
+    let turns = team.conversation("lead");
+    let at = turns.iter().position(|it| it["mail"]["kind"] == "event").unwrap();
+    assert!(turns[at..].iter().any(|it| it.get("final").is_some()), "{turns:#?}");
+    // Its conversation goes on.
+    let more = serde_json::json!({"id": name, "message": "answer: and more"});
+    send(&team, "b", &format!("tool subagent_send {more}"));
+    assert_eq!(team.until_answer_to("b")["content"], "and more");
+    let [run] = runs(&team).try_into().unwrap();
+    assert_eq!(turns_of(&team, &run, "mail"), 2);
+    let check = format!("tool background_check {}", serde_json::json!({"id": name}));
+    send(&team, "c", &check);
+    let told = team.until_answer_to("c")["content"].as_str().unwrap().to_owned();
+    assert!(told.contains("done after") && told.contains("# A test"), "{told}");
+    send(&team, "d", r#"tool subagent_send {"id":"subagent-zzzzzzzz","message":"x"}"#);
+    let told = team.until_answer_to("d");
+    assert!(told["content"].as_str().unwrap().contains("no subagent of yours"), "{told}");
+}
+
+fn turns_of(team: &Team, run: &str, kind: &str) -> usize {
+    turns(&lines(team, run), kind).len()
+}
+
+#[test]
+fn a_command_runs_beside_the_work_and_is_bash_to_every_rule() {
+    let team = Team::new(
+        r#"{"permission_mode": "bypass", "rules": {"deny": ["bash(touch:*)"]},
+            "teammates": {"lead": {}}}"#,
+    );
+    let _daemon = team.up();
+    send(&team, "a", r#"tool background_run {"command": "echo here; exit 3"}"#);
+    let said = team.until_answer_to("a")["content"].as_str().unwrap().to_owned();
+    assert!(said.starts_with("Command command-") && said.ends_with(" started in the background."));
+    team.until("its end", |team| (!ends(team).is_empty()).then_some(()));
+    assert!(ends(&team)[0].contains("failed:\n\nexit code 3\nhere\n"), "{:?}", ends(&team));
+    send(&team, "b", r#"tool background_run {"command": "touch x"}"#);
+    let told = team.until_answer_to("b");
+    assert!(told["content"].as_str().unwrap().contains("a `deny` rule"), "{told}");
+    assert!(!team.at("x").exists());
+}
+
+#[test]
+fn eight_run_beside_the_ninth_is_refused_and_a_shutdown_accounts_for_all() {
+    let team = Team::new(ONE);
+    let mut daemon = team.up();
+    send(&team, "a", &begin(9, "run touch begun-{n}; sleep 1000"));
+    let said = team.until_answer_to("a")["content"].as_str().unwrap().to_owned();
+    assert_eq!(said.matches("started in the background.").count(), 8, "{said}");
+    assert!(said.contains("8 runs are in the background already and `max_children` is 8"));
+    team.until("all commands", |team| {
+        (0..8).all(|it| team.at(&format!("begun-{it}")).exists()).then_some(())
+    });
+    let status = team.run(&["status"]).ok();
+    assert!(status.contains("8 in the background"), "{status}");
+    team.run(&["stop", "lead"]).ok();
+    let told = ends(&team);
+    assert_eq!(told.len(), 8, "{told:#?}");
+    assert!(told.iter().all(|it| it.contains("cancelled:\n\nits teammate was stopped")));
+    assert_eq!(team.life("lead")["background"], Value::Null);
+    assert_eq!(team.left_over(), 0);
+    let threads = fs::read_dir(format!("/proc/{}/task", daemon.id())).unwrap().flatten();
+    let names = threads.map(|it| fs::read_to_string(it.path().join("comm")).unwrap_or_default());
+    assert_eq!(names.filter(|name| name.starts_with("beside:")).count(), 0);
+    team.run(&["down"]).ok();
+    assert_eq!(daemon.wait(), 0);
+}
+
+#[test]
+fn a_kill_in_the_middle_of_a_subagent_goes_on_with_the_same_one() {
+    let team = Team::new(ONE);
+    let mut daemon = team.up();
+    send(
+        &team,
+        "a",
+        "delegate general:\n  read README.md\n  - run touch begun; sleep 1000\n  answer: went on",
+    );
+    team.until("the command", |team| team.at("begun").exists().then_some(()));
+    daemon.kill();
+    let _daemon = team.up();
+    let answer = team.until_answer_to("a");
+    assert_eq!((&answer["status"], &answer["content"]), (&"ok".into(), &"went on".into()));
+    let [run] = runs(&team).try_into().unwrap();
+    let child = lines(&team, &run);
+    let results: Vec<&str> =
+        turns(&child, "result").iter().map(|it| it["text"].as_str().unwrap()).collect();
+    let unknown = "unknown: the daemon stopped during this call; inspect before repeating it";
+    assert_eq!(results, ["# A test\n", unknown]);
+    assert_eq!(turns(&child, "mail").len(), 1);
+    assert_eq!(team.left_over(), 0);
+}
+
+#[test]
+fn what_a_kill_cuts_off_beside_the_work_is_told_as_failed_once() {
+    let team = Team::new(ONE);
+    let mut daemon = team.up();
+    send(&team, "a", &begin(2, "run touch begun-{n}; sleep 1000"));
+    team.until_answer_to("a");
+    team.until("both", |team| {
+        (0..2).all(|it| team.at(&format!("begun-{it}")).exists()).then_some(())
+    });
+    daemon.kill();
+    let mut daemon = team.up();
+    team.until("both ends", |team| {
+        (ends(team).len() == 2 && team.is_settled("lead")).then_some(())
+    });
+    daemon.kill();
+    let _daemon = team.up();
+    send(&team, "b", "answer: here");
+    team.until_answer_to("b");
+    let told = ends(&team);
+    assert_eq!(told.len(), 2, "{told:#?}");
+    assert!(told.iter().all(|it| it.contains("failed:\n\nthe daemon stopped during it")));
+    assert_eq!(team.left_over(), 0);
+}
+
+#[test]
+fn a_task_is_done_as_its_type_and_may_be_meant_for_one() {
+    let team =
+        Team::new(r#"{"permission_mode": "bypass", "teammates": {"lead": {}, "worker": {}}}"#);
+    let _daemon = team.up();
+    let id = team.run(&["task", "add", "write a: b", "--agent-type", "explore"]).ok();
+    team.run(&["wait", "--task", id.trim()]).exits(1);
+    let shown = team.run(&["task", "show", id.trim()]).ok();
+    assert!(shown.contains("needs the tool `write_file`, which I do not have"), "{shown}");
+    let id = team.run(&["task", "add", "write a: b", "--assignee", "general-purpose"]).ok();
+    team.run(&["wait", "--task", id.trim()]).ok();
+    assert!(team.at("a").exists());
+    let refused = team.run(&["task", "add", "x", "--agent-type", "nope"]).exits(2).err;
+    assert!(refused.contains("valid types are analyst, code-review"), "{refused}");
+}
