@@ -20,6 +20,7 @@ use crate::{
     },
     model::{
         AgentName, Envelope, InBackground, Kind, MessageId, RunId, Status, ToolCall, TypeName,
+        without_metadata,
     },
     store::{Inbox, MessageBus, StoreError, Totals, Trace},
     tools::{Attempt, Caller, Outcome, Tool, ToolError, bash::Bash},
@@ -405,7 +406,8 @@ impl AutonomousAgent {
     /// Takes up in the trace and the status what has ended in the background.
     pub(super) fn note_ended_background(&mut self) {
         for (run, end) in self.background.take_ended() {
-            self.trace.subagent_completed(&run, end.status, &end.text, end.totals);
+            let words = without_metadata(&end.text);
+            self.trace.subagent_completed(&run, end.status, words, end.totals);
         }
         let live = self.background.live();
         self.office.statuses.update(&self.name, |status| status.in_background = live);

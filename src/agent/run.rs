@@ -128,7 +128,9 @@ impl Run<'_> {
             Attempt::First
         };
         let result = if attempt == Attempt::Again && !is_repeatable {
-            cut_off(call)
+            let result = cut_off(call);
+            self.trace.tool_call(call, "unknown", 0, &Err(result.text.clone()));
+            result
         } else {
             match dispatch(self, call, attempt)? {
                 Ok(result) => result,

@@ -19,7 +19,7 @@ use crate::{
     model::{
         AgentName, AgentType, CallId, Envelope, Final, Kind, METADATA_CLOSES, METADATA_OPENS,
         Message, MessageId, Next, RunId, Status, Tokens, ToolCall, ToolResult, Turn, TypeName,
-        spent, tools_called,
+        spent, tools_called, without_metadata,
     },
     store::{Inbox, RunHead, StoreError, Totals, Trace, TraceHead},
     tools::Attempt,
@@ -275,7 +275,8 @@ impl Subagent {
         };
         let worked = self.work(&host)?;
         if let Ok(report) = &worked {
-            run.trace.subagent_completed(id, report.status, &report.text, report.totals);
+            let words = without_metadata(&report.text);
+            run.trace.subagent_completed(id, report.status, words, report.totals);
         }
         Ok(worked)
     }
@@ -341,7 +342,7 @@ impl Subagent {
             kept.push(Turn::Final(Final::told(status, text)))?;
         }
         let report = self.report(&kept, &trace);
-        trace.conclusion(&said.id, report.status, &report.text);
+        trace.conclusion(&said.id, report.status, without_metadata(&report.text));
         trace.end(word(report.status), "");
         Ok(Ok(report))
     }

@@ -30,4 +30,5 @@ mod task_life;
 mod tidy;
 mod traces;
 mod volume;
+mod transcripts;
 mod verbs;
