@@ -30,7 +30,8 @@ const PLACES: [&str; 6] = [
     "mail-after-append",
 ];
 
-/// A read, a command with an effect, one with none, a follow-up to the first, an ask and a tell.
+/// A read, a command with an effect, one with none, a follow-up to the first, a command of a subagent,
+/// an ask and a tell.
 fn with_mail() -> Team {
     let team = Team::new(TEAM);
     team.append(
@@ -39,6 +40,7 @@ fn with_mail() -> Team {
 {"id":"run","content":"run echo x >> ran.txt"}
 {"id":"last","content":"answer: done"}
 {"id":"more","content":"answer: more","in_reply_to":"read"}
+{"id":"sub","content":"delegate general: run echo y >> sub.txt"}
 "#,
     );
     team.append("asker", "{\"id\":\"ask\",\"content\":\"go\"}\n");
@@ -69,7 +71,7 @@ fn live(team: &Team, crash: Option<&str>) -> bool {
 
 /// Whether all is answered; those who cause mail for others are looked at before these.
 fn is_settled(team: &Team) -> bool {
-    team.responses().len() >= 5
+    team.responses().len() >= 6
         && ["helper", "asker", "hand", "lead"].iter().all(|name| team.is_settled(name))
 }
 
@@ -83,17 +85,19 @@ fn check(team: &Team, crashes: &str) {
     }
     let counts: Vec<(&str, usize)> =
         answers.iter().map(|(id, lines)| (id.as_str(), lines.len())).collect();
-    let once = [("ask", 1), ("last", 1), ("more", 1), ("read", 1), ("run", 1)];
+    let once = [("ask", 1), ("last", 1), ("more", 1), ("read", 1), ("run", 1), ("sub", 1)];
     assert_eq!(counts, once, "{}", context());
     for (id, lines) in &answers {
         let status = lines[0]["status"].as_str().unwrap_or_default();
-        let ran = fs::read_to_string(team.at("ran.txt")).unwrap_or_default();
+        let file = if id == "sub" { "sub.txt" } else { "ran.txt" };
+        let ran = fs::read_to_string(team.at(file)).unwrap_or_default();
         let content = lines[0]["content"].as_str().unwrap_or_default();
         match (id.as_str(), status) {
             ("run", "ok") => assert_eq!(ran, "x\n", "{}", context()),
-            ("run", "failed") => {
+            ("sub", "ok") => assert_eq!(ran, "y\n", "{}", context()),
+            ("run" | "sub", "failed") => {
                 let unknown = content.contains("unknown: the daemon stopped during this call");
-                assert!(unknown && ["", "x\n"].contains(&ran.as_str()), "{}", context());
+                assert!(unknown && ["", "x\n", "y\n"].contains(&ran.as_str()), "{}", context());
             }
             _ => assert_eq!(status, "ok", "{id} {}", context()),
         }
