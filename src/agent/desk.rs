@@ -131,7 +131,9 @@ fn narrowed_kit(kit: Kit, it: &AgentType, rights: &Rights) -> Kit {
 
 fn system_prompt(team: &Team, name: &AgentName, teammate: &Teammate) -> String {
     let mut prompt = format!("You are {name}, a teammate of the team {}.", team.name);
-    for part in [&teammate.role, &teammate.system_prompt] {
+    let of_type = team.type_of(name).map(|it| &it.system_prompt);
+    let parts = [Some(&teammate.role), of_type, Some(&teammate.system_prompt)];
+    for part in parts.into_iter().flatten() {
         if !part.is_empty() {
             prompt.push_str("\n\n");
             prompt.push_str(part);

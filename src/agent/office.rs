@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -13,8 +13,8 @@ use super::{Desk, asks::Asks, desk::environment};
 use crate::{
     base::FileError,
     model::{
-        AgentName, AgentType, Claims, Desired, Hold, Place, Placed, Task, TaskState, Team,
-        TeamFault, Teammate, TypeName,
+        AgentName, AgentType, Claims, Desired, Hold, PathRule, Place, Placed, Task, TaskState,
+        Team, TeamFault, Teammate, TypeName,
     },
     provider::Clerk,
     store::{DeadLetters, Inbox, MessageBus, Rebirth, Statuses, Store, StoreError, TaskBoard},
@@ -67,6 +67,11 @@ impl Office {
         let faults = check_scripts(&team);
         if !faults.is_empty() {
             return Err(OfficeError::Faults(faults));
+        }
+        let mut team = team;
+        let home = std::env::var("HOME").ok();
+        for it in team.types.values_mut() {
+            localise(&mut it.paths, store.workspace(), home.as_deref());
         }
         let team = Arc::new(team);
         let bus = store.bus(Arc::new((&*team).into()));
@@ -199,6 +204,22 @@ impl Office {
     }
 }
 
+/// Path rules as they are judged by: relative to the workspace where they lie in it.
+fn localise(rules: &mut [PathRule], workspace: &Path, home: Option<&str>) {
+    for rule in rules {
+        let below = rule.path.strip_prefix('~').filter(|it| it.is_empty() || it.starts_with('/'));
+        if let (Some(below), Some(home)) = (below, home) {
+            rule.path = format!("{home}{below}");
+        }
+        if let Ok(inside) = Path::new(&rule.path).strip_prefix(workspace) {
+            rule.path = inside.to_string_lossy().into_owned();
+        } else if workspace.starts_with(&rule.path) {
+            // A subtree that holds the workspace holds all of it.
+            rule.path = String::new();
+        }
+    }
+}
+
 /// Whether a task is in the hands of a run of `name`.
 fn is_held_by(task: &Task, name: &AgentName) -> bool {
     matches!(&task.state, TaskState::InProgress { owner, hold: Hold::Run(_) } if owner == name)
@@ -243,4 +264,21 @@ pub fn fault(name: &AgentName, teammate: &Teammate, why: &str) -> TeamFault {
     let nowhere = Place { line: 1, column: 1 };
     let place = teammate.script.as_ref().map_or(nowhere, |Placed { place, .. }| *place);
     TeamFault { place, why: format!("the script of {name}: {why}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::PathGrant;
+
+    #[test]
+    fn path_rules_are_judged_by_where_they_lie_in_the_workspace() {
+        let rule = |path: &str| PathRule { path: path.to_owned(), grant: PathGrant::Deny };
+        let paths =
+            ["docs", "", "~/.ssh", "~/app/secrets", "~", "/home/u/app/x", "/etc", "/home/u/ap"];
+        let mut rules = paths.map(rule);
+        localise(&mut rules, Path::new("/home/u/app"), Some("/home/u"));
+        let told: Vec<&str> = rules.iter().map(|rule| rule.path.as_str()).collect();
+        assert_eq!(told, ["docs", "", "/home/u/.ssh", "secrets", "", "x", "/etc", "/home/u/ap"]);
+    }
 }

@@ -29,7 +29,7 @@ impl Bench {
         let folder = Folder::make(&temp.path().canonicalize().unwrap().join(".mailbox")).unwrap();
         let (journals, clock) = (Arc::new(MemoryJournals::default()), Clock::fake(Timestamp(0)));
         let store = Store::on(journals.clone(), folder, clock.clone()).unwrap();
-        let team = read_team(team, "team").unwrap();
+        let team = read_team(team, "team", &|_| Ok(Vec::new())).unwrap();
         let office = Office::open(store, team, Arc::new(|| {})).unwrap();
         Self { journals, office, clock, _temp: temp }
     }

@@ -76,6 +76,20 @@ impl<'a> Reader<'a> {
             }
         }
     }
+    /// Finds keys that are there twice, here and in all objects below.
+    pub fn check_twice(&mut self, fields: &Object<'a>) {
+        let mut seen = BTreeSet::new();
+        for property in &fields.properties {
+            let key = property.name.as_str();
+            if !seen.insert(key.to_owned()) {
+                self.fault(property, &format!("{key:?} is there twice"));
+            }
+            if let Value::Object(below) = &property.value {
+                self.check_twice(below);
+            }
+        }
+    }
+
     /// The objects of a list, each with its place.
     pub fn objects<'v>(&mut self, root: &'v Object<'a>, key: &str) -> Vec<(&'v Object<'a>, Place)> {
         let Some(Value::Array(list)) = self.wanted(root, key, "a list of objects") else {

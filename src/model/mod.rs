@@ -4,6 +4,7 @@ mod agent_type;
 mod board;
 mod conversation;
 mod fields;
+mod front_matter;
 mod jsonc;
 mod life;
 mod message;
@@ -16,8 +17,11 @@ mod team;
 mod task;
 mod task_text;
 mod team_file;
+mod team_types;
+mod team_work;
 mod tokens;
 mod tool;
+mod type_file;
 
 pub use agent_type::{
     AgentType, MOST_TURNS, Origin, PathGrant, PathRule, TypeLimits, TypeMode, built_in_types,
@@ -39,12 +43,15 @@ pub use team::{
     Claims, Durability, Errand, Limits, OnUnknownType, Place, Placed, Team, TeamFault, TeamTask,
     Teammate,
 };
-pub use team_file::read_team;
+pub use team_file::{TEAM_KEYS, TEAM_LIMIT_KEYS, TEAMMATE_KEYS, read_team};
+pub use team_types::{AGENT_FOLDER, AgentFile, AgentFolders, type_keys};
+pub use team_work::TASK_KEYS;
 pub use tokens::Tokens;
 pub use tool::{
     METADATA_CLOSES, METADATA_OPENS, TOOL_NAMES, TOOLS_TO_COME, ToolCall, ToolResult, ToolSpec,
     canonical, counts_as, without_metadata,
 };
+pub use type_file::{LIMIT_FIELDS, NETWORK_FIELDS, PERMISSION_FIELDS};
 
 use serde::{Deserialize, Serialize};
 

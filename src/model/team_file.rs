@@ -9,15 +9,22 @@ use std::{
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 
 use super::{
-    AgentName, Claims, Durability, Errand, Limits, OnUnknownType, Pattern, PermissionMode, Placed,
-    Rule, Ruling, Team, TeamFault, TeamTask, Teammate, TypeName, built_in_types, jsonc::Reader,
+    AgentName, AgentType, Claims, Durability, Limits, OnUnknownType, Pattern, PermissionMode,
+    Placed, Rule, Ruling, Team, TeamFault, Teammate, TypeMode, TypeName,
+    jsonc::Reader,
+    team_types::{AgentFolders, Types},
 };
 use crate::base::text::listed;
 
 /// Reads the text of a team file called `default_name` (its file's name without ending).
-pub fn read_team(text: &str, default_name: &str) -> Result<Team, Vec<TeamFault>> {
+/// `folders` gives the agent files of the folders that it names.
+pub fn read_team(
+    text: &str,
+    default_name: &str,
+    folders: &AgentFolders<'_>,
+) -> Result<Team, Vec<TeamFault>> {
     let mut reader = Reader::new(text);
-    let team = reader.parse().and_then(|root| reader.team(&root, default_name));
+    let team = reader.parse().and_then(|root| reader.team(&root, default_name, folders));
     reader.faults.sort();
     match team {
         Some(team) if reader.faults.is_empty() => Ok(team),
@@ -25,7 +32,8 @@ pub fn read_team(text: &str, default_name: &str) -> Result<Team, Vec<TeamFault>>
     }
 }
 
-const TEAM_KEYS: &[&str] = &[
+/// The keys of a team file.
+pub const TEAM_KEYS: &[&str] = &[
     "$schema",
     "team",
     "lead",
@@ -39,18 +47,16 @@ const TEAM_KEYS: &[&str] = &[
     "durability",
     "tasks",
     "start",
-];
-const TEAM_KEYS_TO_COME: &[&str] = &[
-    "providers",
-    "default_agent",
     "agents",
     "agent_folders",
-    "budget",
-    "prices",
-    "hooks",
+    "default_agent",
     "on_unknown_type",
 ];
-const TEAMMATE_KEYS: &[&str] = &[
+const TEAM_KEYS_TO_COME: &[&str] = &["providers", "budget", "prices", "hooks"];
+/// The keys of a teammate.
+pub const TEAMMATE_KEYS: &[&str] = &[
+    "type",
+    "agent_type",
     "role",
     "description",
     "system_prompt",
@@ -62,9 +68,16 @@ const TEAMMATE_KEYS: &[&str] = &[
     "plan_required",
     "approver",
 ];
-const TEAMMATE_KEYS_TO_COME: &[&str] = &["type", "agent_type", "model", "budget"];
-const LIMIT_KEYS: &[&str] = &["tool_timeout_s", "grace_s", "mail_per_minute", "question_timeout_s"];
-const LIMIT_KEYS_TO_COME: &[&str] = &["max_depth", "max_children"];
+const TEAMMATE_KEYS_TO_COME: &[&str] = &["model", "budget"];
+/// The keys of a team's limits.
+pub const TEAM_LIMIT_KEYS: &[&str] = &[
+    "tool_timeout_s",
+    "grace_s",
+    "mail_per_minute",
+    "question_timeout_s",
+    "max_depth",
+    "max_children",
+];
 const MODES: &[(&str, PermissionMode)] = &[
     ("plan", PermissionMode::Plan),
     ("default", PermissionMode::Default),
@@ -74,34 +87,42 @@ const MODES: &[(&str, PermissionMode)] = &[
 const YES_NO: &[(&str, bool)] = &[("true", true), ("false", false)];
 const CLAIMS: &[(&str, Claims)] =
     &[("any", Claims::Any), ("assigned", Claims::Assigned), ("none", Claims::None)];
+const ON_UNKNOWN: &[(&str, OnUnknownType)] =
+    &[("refuse", OnUnknownType::Refuse), ("default", OnUnknownType::Default)];
 const DURABILITIES: &[(&str, Durability)] =
     &[("kill", Durability::Kill), ("power", Durability::Power)];
 const MOST_OF_A_KIND: u64 = 1000;
 
 /// What a teammate gets unless its entry says otherwise.
-struct Defaults {
+struct Defaults<'t> {
     mode: PermissionMode,
+    types: &'t Types,
 }
 
 impl<'a> Reader<'a> {
-    fn team(&mut self, root: &Object<'a>, default_name: &str) -> Option<Team> {
+    fn team(
+        &mut self,
+        root: &Object<'a>,
+        default_name: &str,
+        folders: &AgentFolders<'_>,
+    ) -> Option<Team> {
         self.check_keys(root, "the team file", TEAM_KEYS, TEAM_KEYS_TO_COME);
         self.check_provider(root);
         let name = self.team_name(root, default_name);
         let mode = self.choice(root, "permission_mode", MODES).unwrap_or(PermissionMode::Default);
-        let order = self.teammates(root, &Defaults { mode });
+        let types = self.types(root, folders);
+        let order = self.teammates(root, &Defaults { mode, types: &types });
         let teammates: BTreeMap<_, _> = order.iter().cloned().collect();
         let outside = self.outside(root, &teammates);
         let lead = self.lead(root, &teammates);
         let first = order.into_iter().next().map(|(name, _)| name);
-        let types = built_in_types().into_iter().map(|it| (it.name.clone(), it)).collect();
         let mut team = Team {
             name,
             lead: lead.or(first)?,
             teammates,
-            types,
-            default_type: TypeName::named("general-purpose"),
-            on_unknown_type: OnUnknownType::default(),
+            types: BTreeMap::new(),
+            default_type: types.default_type.clone(),
+            on_unknown_type: self.choice(root, "on_unknown_type", ON_UNKNOWN).unwrap_or_default(),
             reports: Vec::new(),
             outside,
             limits: self.limits(root),
@@ -111,6 +132,7 @@ impl<'a> Reader<'a> {
             tasks: Vec::new(),
             start: Vec::new(),
         };
+        team.set_types(types);
         team.approver = self.approver(root, &team).unwrap_or(team.approver);
         self.teammates_approvers(root, &mut team);
         team.tasks = self.tasks(root, &team);
@@ -134,7 +156,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The teammates in the order of the file.
-    fn teammates(&mut self, root: &Object<'a>, defaults: &Defaults) -> Vec<(AgentName, Teammate)> {
+    fn teammates(
+        &mut self,
+        root: &Object<'a>,
+        defaults: &Defaults<'_>,
+    ) -> Vec<(AgentName, Teammate)> {
         let mut order = Vec::new();
         let Some(Value::Object(entries)) = self.wanted(root, "teammates", "an object") else {
             if root.get("teammates").is_none() {
@@ -150,7 +176,7 @@ impl<'a> Reader<'a> {
                 self.fault(&entry.value, "a teammate is an object, such as {}");
                 continue;
             };
-            let teammate = self.teammate(fields, defaults);
+            let Some(teammate) = self.teammate(entry, fields, defaults) else { continue };
             for name in self.names(entry, fields) {
                 if order.iter().any(|(known, _)| *known == name) {
                     self.fault(entry, &format!("there are two teammates called {name}"));
@@ -181,27 +207,87 @@ impl<'a> Reader<'a> {
         self.kept(place, named.map_err(|why| why.to_string())).unwrap_or_default()
     }
 
-    fn teammate(&mut self, fields: &Object<'a>, defaults: &Defaults) -> Teammate {
+    fn teammate(
+        &mut self,
+        entry: &ObjectProp<'a>,
+        fields: &Object<'a>,
+        defaults: &Defaults<'_>,
+    ) -> Option<Teammate> {
         self.check_keys(fields, "a teammate", TEAMMATE_KEYS, TEAMMATE_KEYS_TO_COME);
         self.check_provider(fields);
         if let (Some(_), Some(second)) = (fields.get("role"), fields.get("description")) {
             self.fault(second, "\"description\" means the same as \"role\": keep one");
         }
         let role = self.string(fields, "role").or_else(|| self.string(fields, "description"));
-        let mode = self.choice(fields, "permission_mode", MODES).unwrap_or(defaults.mode);
-        Teammate {
-            agent_type: TypeName::named("general-purpose"),
-            role: role.map(|it| it.value).unwrap_or_default(),
+        let it = self.type_of(entry, fields, defaults.types)?;
+        let is_default = it.name == defaults.types.default_type;
+        let description = it.description.clone();
+        let role = role.map(|it| it.value).or(Some(description).filter(|_| !is_default));
+        Some(Teammate {
+            agent_type: it.name.clone(),
+            role: role.unwrap_or_default(),
             system_prompt: self
                 .string(fields, "system_prompt")
                 .map(|it| it.value)
                 .unwrap_or_default(),
             script: self.string(fields, "script"),
-            permission_mode: mode,
+            permission_mode: self.mode(fields, it, defaults.mode),
             plan_required: self.choice(fields, "plan_required", YES_NO).unwrap_or_default(),
             approver: None,
             claims: self.choice(fields, "claims", CLAIMS),
+        })
+    }
+
+    /// What a teammate is: as it says, else as its own name says, else the default.
+    fn type_of<'t>(
+        &mut self,
+        entry: &ObjectProp<'a>,
+        fields: &Object<'a>,
+        types: &'t Types,
+    ) -> Option<&'t AgentType> {
+        if let (Some(_), Some(second)) = (fields.get("type"), fields.get("agent_type")) {
+            self.fault(second, "\"agent_type\" means the same as \"type\": keep one");
         }
+        let given = self.string(fields, "type").or_else(|| self.string(fields, "agent_type"));
+        let name = match &given {
+            Some(given) => self.known_type(given, "type", types)?,
+            None => {
+                let own = TypeName::new(entry.name.as_str()).ok();
+                let own = own.filter(|name| types.known.contains_key(name));
+                own.unwrap_or_else(|| types.default_type.clone())
+            }
+        };
+        let it = types.known.get(&name)?;
+        if it.mode == TypeMode::Subagent {
+            let place = given.map_or_else(|| self.place(entry), |given| given.place);
+            let why =
+                format!("{name} is a type for subagents alone; give this teammate a \"type\"");
+            self.fault_at(place, why);
+        }
+        Some(it)
+    }
+
+    /// How a teammate's side effects are judged: a type only ever tightens that.
+    fn mode(
+        &mut self,
+        fields: &Object<'a>,
+        it: &AgentType,
+        of_team: PermissionMode,
+    ) -> PermissionMode {
+        let of_type = it.permission_mode;
+        let Some(own) = self.choice(fields, "permission_mode", MODES) else {
+            return of_type.map_or(of_team, |mode| mode.min(of_team));
+        };
+        if let Some(strict) = of_type.filter(|strict| *strict < own)
+            && let Some(property) = fields.get("permission_mode")
+        {
+            let why = format!(
+                "\"permission_mode\" {own} is looser than {strict}, which its type {} says",
+                it.name
+            );
+            self.fault(property, &why);
+        }
+        own
     }
 
     fn lead(
@@ -251,7 +337,7 @@ impl<'a> Reader<'a> {
         let Some(Value::Object(fields)) = self.wanted(root, "limits", "an object") else {
             return limits;
         };
-        self.check_keys(fields, "\"limits\"", LIMIT_KEYS, LIMIT_KEYS_TO_COME);
+        self.check_keys(fields, "\"limits\"", TEAM_LIMIT_KEYS, &[]);
         let seconds = |it: Placed<u64>| Duration::from_secs(it.value);
         if let Some(limit) = self.number(fields, "tool_timeout_s") {
             limits.tool_timeout = seconds(limit);
@@ -261,6 +347,13 @@ impl<'a> Reader<'a> {
         }
         if let Some(limit) = self.number(fields, "mail_per_minute") {
             limits.mail_per_minute = u32::try_from(limit.value).unwrap_or(u32::MAX);
+        }
+        let count = |it: Placed<u64>| usize::try_from(it.value).unwrap_or(usize::MAX);
+        if let Some(limit) = self.number(fields, "max_depth") {
+            limits.max_depth = count(limit);
+        }
+        if let Some(limit) = self.number(fields, "max_children") {
+            limits.max_children = count(limit);
         }
         if fields.get("question_timeout_s").is_some_and(|it| it.value.as_null_keyword().is_some()) {
             limits.question_timeout = None;
@@ -329,83 +422,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `start` is a list of `{to, content}`.
-    fn errands(&mut self, root: &Object<'a>, team: &Team) -> Vec<Errand> {
-        let mut errands = Vec::new();
-        for (fields, place) in self.objects(root, "start") {
-            self.check_keys(fields, "an entry of \"start\"", &["to", "content"], &[]);
-            let to = self.member(fields, "to", team).unwrap_or_else(|| team.lead.clone());
-            match self.string(fields, "content") {
-                Some(content) => errands.push(Errand { to, content: content.value }),
-                None => self.fault_at(place, "an entry of \"start\" needs \"content\"".to_owned()),
-            }
-        }
-        errands
-    }
-
-    /// `tasks` is a list of `{title, description, assignee, depends_on}`; a dependency is named by its
-    /// title, or by its number in the list counted from 1.
-    fn tasks(&mut self, root: &Object<'a>, team: &Team) -> Vec<TeamTask> {
-        let keys = ["title", "description", "assignee", "depends_on"];
-        let mut tasks: Vec<TeamTask> = Vec::new();
-        for (fields, place) in self.objects(root, "tasks") {
-            self.check_keys(fields, "an entry of \"tasks\"", &keys, &["agent_type"]);
-            let depends_on = self.dependencies(fields, &tasks);
-            let description = self.string(fields, "description").map(|it| it.value);
-            let assignee = self.member(fields, "assignee", team);
-            let title = self.string(fields, "title").map(|it| it.value);
-            if title.is_none() {
-                self.fault_at(place, "an entry of \"tasks\" needs \"title\"".to_owned());
-            }
-            tasks.push(TeamTask {
-                title: title.unwrap_or_default(),
-                description: description.unwrap_or_default(),
-                assignee,
-                agent_type: None,
-                depends_on,
-            });
-        }
-        tasks
-    }
-
-    fn dependencies(&mut self, fields: &Object<'a>, before: &[TeamTask]) -> Vec<usize> {
-        let Some(Value::Array(list)) = self.wanted(fields, "depends_on", "a list") else {
-            return Vec::new();
-        };
-        let mut found = Vec::new();
-        for element in &list.elements {
-            let text = match element {
-                Value::StringLit(text) => text.value.to_string(),
-                Value::NumberLit(number) => number.value.to_owned(),
-                _ => String::new(),
-            };
-            let number = text.parse::<usize>().ok().and_then(|number| number.checked_sub(1));
-            let by_title = before.iter().position(|task| task.title == text);
-            match by_title.or(number).filter(|place| *place < before.len()) {
-                Some(place) => found.push(place),
-                None => {
-                    let why =
-                        format!("no task before this one is called {text:?}, or has that number");
-                    self.fault(element, &why);
-                }
-            }
-        }
-        found
-    }
-
-    fn member(&mut self, fields: &Object<'a>, key: &str, team: &Team) -> Option<AgentName> {
-        let given = self.string(fields, key)?;
-        let name = AgentName::new(given.value.clone()).ok().map(|name| team.resolve(name));
-        let known = name.filter(|name| team.teammates.contains_key(name));
-        if known.is_none() {
-            let names = listed(team.teammates.keys());
-            let why =
-                format!("{key:?} is {:?}, who is no teammate; there are {names}", given.value);
-            self.fault_at(given.place, why);
-        }
-        known
-    }
-
     fn check_provider(&mut self, fields: &Object<'a>) {
         let Some(given) = self.string(fields, "provider") else { return };
         if given.value != "clerk" {
@@ -421,7 +437,7 @@ mod tests {
     use super::*;
 
     fn faults(text: &str) -> String {
-        let faults = read_team(text, "shop").unwrap_err();
+        let faults = read_team(text, "shop", &|_| Ok(Vec::new())).unwrap_err();
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
         lines.join("\n") + "\n"
     }
@@ -435,7 +451,7 @@ mod tests {
             "tasks": [{"title": "list src", "assignee": "impl-2"}],
             "start": [{"to": "lead", "content": "list"}, {"content": "read README.md"}],
         }"#;
-        let team = read_team(text, "shop").unwrap();
+        let team = read_team(text, "shop", &|_| Ok(Vec::new())).unwrap();
         let names: Vec<_> = team.teammates.keys().map(AgentName::as_str).collect();
         assert_eq!((team.name.as_str(), team.lead.as_str()), ("shop", "boss"));
         assert_eq!(names, ["boss", "impl-1", "impl-2"]);

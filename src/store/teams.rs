@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::model::{Team, TeamFault, read_team};
+use crate::model::{AgentFile, Team, TeamFault, read_team};
 
 /// A team and the file that describes it.
 #[derive(Debug, Clone)]
@@ -51,8 +51,69 @@ pub fn read_team_file(path: &Path) -> Result<TeamFile, TeamFileError> {
     let name = path.file_stem().map(|stem| stem.to_string_lossy()).unwrap_or_default();
     let faulty = |faults| TeamFileError::Faulty { path: path.to_path_buf(), faults };
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let team = read_team(text, &name).map_err(faulty)?;
+    let workspace = whole.parent().map(workspace_of).unwrap_or_default();
+    let team = read_team(text, &name, &|folder| agent_files(&workspace, folder)).map_err(faulty)?;
     Ok(TeamFile { path: whole, team })
+}
+
+/// The folder that the folders of a team file are named from: the one that holds its `teams`, else
+/// its own.
+fn workspace_of(folder: &Path) -> PathBuf {
+    let is_teams = folder.file_name().is_some_and(|name| name == "teams");
+    let above = folder.parent().filter(|_| is_teams);
+    above.unwrap_or(folder).to_path_buf()
+}
+
+/// The largest agent file that is read, in bytes.
+const LARGEST: u64 = 1 << 20;
+/// How deep folders of agent files may be nested.
+const DEEPEST: usize = 8;
+
+/// All Markdown files below a folder, sorted. `~` is the home folder; links are not followed.
+pub fn agent_files(workspace: &Path, folder: &str) -> Result<Vec<AgentFile>, String> {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let path = match (folder.strip_prefix("~/"), home) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => workspace.join(folder),
+    };
+    if !path.is_dir() {
+        return Err(format!("there is no folder {}", path.display()));
+    }
+    let mut files = Vec::new();
+    collect(&path, folder.trim_end_matches('/'), 0, &mut files);
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(files)
+}
+
+fn collect(folder: &Path, shown: &str, depth: usize, files: &mut Vec<AgentFile>) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        let why = "the folder can't be read".to_owned();
+        files.push(AgentFile { path: shown.to_owned(), text: Err(why) });
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let shown = format!("{shown}/{name}");
+        let Ok(kind) = entry.file_type() else { continue };
+        let is_markdown = name.to_lowercase().ends_with(".md");
+        if kind.is_dir() && depth < DEEPEST {
+            collect(&entry.path(), &shown, depth + 1, files);
+        } else if kind.is_file() && is_markdown {
+            files.push(AgentFile { text: read_agent(&entry.path()), path: shown });
+        } else if is_markdown {
+            let why = "it is no regular file".to_owned();
+            files.push(AgentFile { path: shown, text: Err(why) });
+        }
+    }
+}
+
+fn read_agent(path: &Path) -> Result<String, String> {
+    let length = path.metadata().map_err(|why| why.to_string())?.len();
+    if length > LARGEST {
+        return Err(format!("it has {length} bytes; at most {LARGEST} are read"));
+    }
+    let bytes = fs::read(path).map_err(|why| why.to_string())?;
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())
 }
 
 /// The team files in `workspace`, sorted.

@@ -66,7 +66,7 @@ fn a_subagent_starts_with_its_task_alone_and_tells_its_last_words_and_what_it_to
     let mail = turns(&child, "mail");
     assert_eq!((mail.len(), &mail[0]["text"]), (1, &Value::from("read README.md")));
     let told = team.conversation("lead").into_iter().filter_map(|it| it.get("result").cloned());
-    let told = told.last().unwrap()["text"].as_str().unwrap().to_owned();
+    let told = told.collect::<Vec<_>>().pop().unwrap()["text"].as_str().unwrap().to_owned();
     let metadata = format!(
         "\n\n<task_metadata>\nsub_trace_id: {run}\ntotal_steps: 2\ntool_calls: read_file×1\n\
          tokens: 0 in, 0 out\n</task_metadata>"
@@ -185,8 +185,9 @@ fn eight_run_beside_the_ninth_is_refused_and_a_shutdown_accounts_for_all() {
     team.until("all commands", |team| {
         (0..8).all(|it| team.at(&format!("begun-{it}")).exists()).then_some(())
     });
-    let status = team.run(&["status"]).ok();
-    assert!(status.contains("8 in the background"), "{status}");
+    team.until("the status", |team| {
+        team.run(&["status"]).ok().contains("8 in the background").then_some(())
+    });
     team.run(&["stop", "lead"]).ok();
     let told = ends(&team);
     assert_eq!(told.len(), 8, "{told:#?}");
@@ -262,4 +263,74 @@ fn a_task_is_done_as_its_type_and_may_be_meant_for_one() {
     assert!(team.at("a").exists());
     let refused = team.run(&["task", "add", "x", "--agent-type", "nope"]).exits(2).err;
     assert!(refused.contains("valid types are analyst, code-review"), "{refused}");
+}
+
+#[test]
+fn types_of_the_team_bound_what_their_subagents_do() {
+    let team = Team::new(
+        r#"{"permission_mode": "bypass", "teammates": {"lead": {}}, "limits": {"max_children": 0},
+            "on_unknown_type": "default", "default_agent": "reader", "agents": {
+            "reader": {"permissions": {"paths": {"secret": "deny"}, "limits": {"max_file_size": 20}}},
+            "boss": {"mode": "primary"},
+            "differ": {"tools": "Read, Bash(git diff:*)"},
+            "hasty": {"permissions": {"limits": {"timeout_seconds": 1, "max_retries": 1}}},
+            "asker": {"permissionMode": "dontAsk"},
+            "careful": {"plan_required": true}}}"#,
+    );
+    fs::create_dir(team.at("secret")).unwrap();
+    fs::write(team.at("secret/key"), "sesame\n").unwrap();
+    fs::write(team.at("long"), "x".repeat(21)).unwrap();
+    let lead = format!(
+        "{{\"permission_mode\": \"bypass\", {}",
+        &fs::read_to_string(team.at("teams/team.json")).unwrap()
+            ["{\"permission_mode\": \"bypass\", ".len()..]
+    );
+    let lead = lead.replace("\"lead\": {}", "\"lead\": {\"type\": \"general-purpose\"}");
+    fs::write(team.at("teams/team.json"), lead).unwrap();
+    let fails = |content: &str| team.run(&["run", content]).exits(1).out;
+    let beside =
+        r#"tool subagent {"task": "list", "agent_type": "reader", "run_in_background": true}"#;
+    let said = fails(beside);
+    let text = "Subagent background execution unavailable: background manager is not configured.";
+    assert!(said.contains(text), "{said}");
+    assert!(fails("delegate boss: list").contains("boss is a primary type"));
+    assert!(fails("delegate reader: read secret/key").contains("rule"));
+    assert!(fails("delegate reader: read long").contains("`max_file_size` of its type allows 20"));
+    assert!(
+        fails("delegate reader: write a: xxxxxxxxxxxxxxxxxxxxxxxxxxx").contains("max_file_size")
+    );
+    let found = team.run(&["run", "delegate reader: grep sesame"]).ok();
+    assert!(!found.contains("sesame\n"), "{found}");
+    let said = team.run(&["run", "delegate nope: read README.md"]).ok();
+    assert!(said.contains("# A test"), "{said}");
+    let said = fails("delegate differ: run touch a");
+    assert!(said.contains("only for bash(git diff:*)"), "{said}");
+    assert!(fails("delegate asker: write a: b").contains("nothing can be asked for here"));
+    assert!(!team.at("a").exists());
+    let said = fails("delegate careful: write a: b");
+    assert!(said.contains("a plan has to be approved first"), "{said}");
+    let said = fails("delegate hasty: run echo again >> tries; sleep 1000");
+    assert!(said.contains("timed out after 1 s without a final answer"), "{said}");
+    assert_eq!(fs::read_to_string(team.at("tries")).unwrap(), "again\nagain\n");
+    assert_eq!(team.left_over(), 0);
+}
+
+#[test]
+fn mail_is_answered_between_the_calls_of_a_tasks_subagent() {
+    let team = Team::new(
+        r#"{"permission_mode": "bypass", "teammates": {"lead": {}, "worker": {"claims": "any"}}}"#,
+    );
+    let _daemon = team.up();
+    let work = "delegate general:\n  run touch begun; until [ -e go ]; do sleep 0.02; done\n  run echo once >> twice\n  answer: both";
+    let id = team
+        .run(&["task", "add", "two commands", "--description", work, "--assignee", "worker"])
+        .ok();
+    team.until("the first command", |team| team.at("begun").exists().then_some(()));
+    team.append("worker", "{\"id\":\"a\",\"content\":\"read README.md\"}\n");
+    fs::write(team.at("go"), "").unwrap();
+    assert_eq!(team.until_answer_to("a")["content"], "# A test");
+    team.run(&["wait", "--task", id.trim()]).ok();
+    assert_eq!(fs::read_to_string(team.at("twice")).unwrap(), "once\n");
+    let board = fs::read_to_string(team.at(".mailbox/tasks.jsonl")).unwrap();
+    assert!(board.contains("\"result\":\"both\""), "{board}");
 }

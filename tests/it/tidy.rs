@@ -36,6 +36,7 @@ const DEPENDENCIES: &[&str] = &[
     "rustix",
     "schemars",
     "serde",
+    "serde-saphyr",
     "serde_json",
     "signal-hook",
     "strsim",

@@ -10,7 +10,7 @@ use crate::team::Team;
 const TEAM: &str = r#"{
   "permission_mode": "bypass",
   "teammates": {"lead": {}},
-  "limits": {}
+  "agents": {"short": {"max_turns": 2}}
 }"#;
 
 /// The lives of `name`, each with all that ran below it where it was started. Times are left out.
@@ -126,7 +126,7 @@ fn a_subagent_that_fails_is_a_result_and_not_its_callers_end() {
 
 #[test]
 fn a_subagent_that_runs_out_of_turns() {
-    let told = of_request("- delegate short:\n  list\n  read README.md\n  list\nanswer: {output}");
+    let told = of_request("- delegate short:\n  list\n  read README.md\n  list\nanswer: went on");
     expect_file!["../golden/transcript-out-of-turns.txt"].assert_eq(&told);
 }
 

@@ -1,0 +1,485 @@
+//! The agent types of a team: built in, in its file, and in the Markdown files of its folders.
+
+use std::collections::BTreeMap;
+
+use jsonc_parser::ast::{Object, ObjectProp, Value};
+use serde_json::Map;
+
+use super::{
+    AgentType, Origin, Placed, Team, TypeName, built_in_types,
+    front_matter::front_matter,
+    jsonc::Reader,
+    type_file::{Defined, Manner, TYPE_FIELDS, read_type},
+};
+use crate::base::text::{headline, listed, nearest};
+
+/// Where agent files lie unless the team file says otherwise; the folder may be missing.
+pub const AGENT_FOLDER: &str = "teams/agents";
+/// The type that is taken where none is named.
+const DEFAULT_TYPE: &str = "general-purpose";
+
+/// A Markdown file that may define a type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentFile {
+    /// Its path as it is shown.
+    pub path: String,
+    /// Its text, or why it can't be read.
+    pub text: Result<String, String>,
+}
+
+/// Gives the agent files of a folder, in order; an error where there is no such folder.
+pub type AgentFolders<'f> = dyn Fn(&str) -> Result<Vec<AgentFile>, String> + 'f;
+
+/// The types of a team and what of their definitions was not used.
+pub struct Types {
+    /// By name.
+    pub known: BTreeMap<TypeName, AgentType>,
+    /// Each with its file.
+    pub reports: Vec<String>,
+    /// The type where none is named.
+    pub default_type: TypeName,
+}
+
+impl<'a> Reader<'a> {
+    /// All types of a team file.
+    pub fn types(&mut self, root: &Object<'a>, folders: &AgentFolders<'_>) -> Types {
+        let mut types = Types {
+            known: built_in_types().into_iter().map(|it| (it.name.clone(), it)).collect(),
+            reports: Vec::new(),
+            default_type: TypeName::named(DEFAULT_TYPE),
+        };
+        self.own_types(root, &mut types);
+        self.folders(root, folders, &mut types);
+        if let Some(given) = self.string(root, "default_agent")
+            && let Some(found) = self.known_type(&given, "default_agent", &types)
+        {
+            types.default_type = found;
+        }
+        types
+    }
+
+    /// The type that a value names; a fault says which there are, and whether one of that name could
+    /// not be used.
+    pub fn known_type(
+        &mut self,
+        given: &Placed<String>,
+        key: &str,
+        types: &Types,
+    ) -> Option<TypeName> {
+        let name = TypeName::new(given.value.as_str()).ok();
+        let found = name.filter(|name| types.known.contains_key(name));
+        if found.is_none() {
+            let shown = headline(&given.value, 80);
+            let likely = nearest(&given.value, types.known.keys().map(TypeName::as_str));
+            let hint = likely.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
+            let about = types.reports.iter().find(|it| it.contains(&given.value));
+            let about = about.map(|it| format!(" ({it})")).unwrap_or_default();
+            let names = listed(types.known.keys());
+            let why =
+                format!("{key:?} is {shown:?}, which is no type{hint}; there are {names}{about}");
+            self.fault_at(given.place, why);
+        }
+        found
+    }
+
+    fn own_types(&mut self, root: &Object<'a>, types: &mut Types) {
+        let Some(Value::Object(entries)) = self.wanted(root, "agents", "an object") else { return };
+        for entry in &entries.properties {
+            let Value::Object(fields) = &entry.value else {
+                self.fault(&entry.value, "a type is an object, such as {\"description\": \"…\"}");
+                continue;
+            };
+            let place = self.place(entry);
+            let name = TypeName::new(entry.name.as_str()).map_err(|why| why.to_string());
+            let Some(name) = self.kept(place, name) else { continue };
+            self.check_twice(fields);
+            let map = as_map(fields);
+            let read = read_type(name.clone(), Origin::TeamFile(place), &map, Manner::Strict);
+            let is_fine = read.faults.is_empty();
+            for (way, why) in &read.faults {
+                let place = self.place_of(entry, fields, way);
+                self.fault_at(place, why.clone());
+            }
+            types.reports.extend(read.notes.iter().map(|note| format!("type {name}: {note}")));
+            let known = types.known.get(&name).map(|it| it.origin.clone());
+            match known {
+                Some(Origin::TeamFile(_)) => {
+                    self.fault(entry, &format!("there are two types called {name}"));
+                }
+                Some(_) if !read.replaces => self.fault(
+                    entry,
+                    &format!(
+                        "{name} is a built-in type; \"replaces\": true puts this one in its place"
+                    ),
+                ),
+                Some(_) | None if is_fine => drop(types.known.insert(name, read.agent_type)),
+                Some(_) | None => {}
+            }
+        }
+    }
+
+    /// The place of the deepest field on the way that is there.
+    fn place_of(
+        &self,
+        entry: &ObjectProp<'a>,
+        fields: &Object<'a>,
+        way: &[String],
+    ) -> super::Place {
+        let (mut place, mut within) = (self.place(entry), Some(fields));
+        for key in way {
+            let Some(property) = within.and_then(|it| it.get(key)) else { break };
+            place = self.place(property);
+            within = property.value.as_object();
+        }
+        place
+    }
+
+    fn folders(&mut self, root: &Object<'a>, folders: &AgentFolders<'_>, types: &mut Types) {
+        let Some(value) = self.wanted(root, "agent_folders", "a list of folders") else {
+            // Nobody has asked for the folder: that there is none is no fault.
+            for file in folders(AGENT_FOLDER).unwrap_or_default() {
+                types.take(file);
+            }
+            return;
+        };
+        let Value::Array(list) = value else { return };
+        for element in &list.elements {
+            let Value::StringLit(folder) = element else {
+                self.fault(element, "\"agent_folders\" lists folders, such as \".claude/agents\"");
+                continue;
+            };
+            match folders(&folder.value) {
+                Ok(files) => files.into_iter().for_each(|file| types.take(file)),
+                Err(why) => self.fault(element, &why),
+            }
+        }
+    }
+}
+
+impl Types {
+    /// Takes up the type of a Markdown file, or reports why not.
+    fn take(&mut self, file: AgentFile) {
+        let AgentFile { path, text } = file;
+        let text = match text {
+            Ok(text) => text,
+            Err(why) => return self.reports.push(format!("{path}: not used: {why}")),
+        };
+        let (name, read, notes) = match read_markdown(&path, &text) {
+            Ok(read) => read,
+            Err(why) => return self.reports.push(format!("{path}: not used: {why}")),
+        };
+        let known = self.known.get(&name).map(|it| it.origin.clone());
+        let refusal = match known {
+            _ if !read.faults.is_empty() => {
+                let whys: Vec<&str> = read.faults.iter().map(|(_, why)| why.as_str()).collect();
+                Some(whys.join("; "))
+            }
+            Some(Origin::BuiltIn) if !read.replaces => Some(format!(
+                "{name} is a built-in type; `replaces: true` puts this one in its place"
+            )),
+            Some(Origin::BuiltIn) | None => None,
+            Some(other) => Some(format!("there is a type {name} already, from {other}")),
+        };
+        if let Some(why) = refusal {
+            return self.reports.push(format!("{path}: not used: {why}"));
+        }
+        self.reports.extend(notes.into_iter().map(|note| format!("{path}: {note}")));
+        self.known.insert(name, read.agent_type);
+    }
+}
+
+type Markdown = (TypeName, Defined, Vec<String>);
+
+fn read_markdown(path: &str, text: &str) -> Result<Markdown, String> {
+    let mut read = front_matter(text)?;
+    let mut notes = std::mem::take(&mut read.notes);
+    let given = match read.fields.remove("name") {
+        Some(serde_json::Value::String(name)) if !name.trim().is_empty() => name,
+        _ => {
+            let file = path.rsplit('/').next().unwrap_or(path);
+            let stem = file.strip_suffix(".md").unwrap_or(file).to_owned();
+            notes.push(format!("has no name; its file's serves: {stem}"));
+            stem
+        }
+    };
+    let name = as_name(&given)?;
+    if name.as_str() != given {
+        notes.push(format!("its name {given:?} is written {name} here"));
+    }
+    if !read.body.is_empty() {
+        read.fields.insert("system_prompt".to_owned(), read.body.into());
+    } else if !read.fields.contains_key("system_prompt") {
+        return Err("it has no prompt: nothing stands behind its front matter".to_owned());
+    }
+    let origin = Origin::Markdown(path.to_owned());
+    let defined = read_type(name.clone(), origin, &read.fields, Manner::Lenient);
+    notes.extend(defined.notes.iter().cloned());
+    Ok((name, defined, notes))
+}
+
+/// A name as it may be written here.
+fn as_name(given: &str) -> Result<TypeName, String> {
+    let plain = given.trim().to_lowercase();
+    let plain = plain.replace(|it: char| !it.is_ascii_alphanumeric() && it != '_', "-");
+    let plain: String = plain.trim_matches(['-', '_']).chars().take(64).collect();
+    TypeName::new(plain).map_err(|_| format!("{:?} is no name", headline(given, 80)))
+}
+
+/// An object of the team file as fields of a definition.
+fn as_map(fields: &Object<'_>) -> Map<String, serde_json::Value> {
+    match Value::Object(fields.clone()).into() {
+        serde_json::Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
+
+/// Every name that a field of a type may have in the team file.
+pub fn type_keys() -> Vec<&'static str> {
+    let names = |(name, aliases): &(&'static str, &'static [&'static str])| {
+        [*name].into_iter().chain(aliases.iter().copied()).collect::<Vec<_>>()
+    };
+    TYPE_FIELDS.iter().flat_map(names).collect()
+}
+
+impl Team {
+    /// Takes what was read of its types.
+    pub(super) fn set_types(&mut self, types: Types) {
+        (self.types, self.reports) = (types.known, types.reports);
+        self.default_type = types.default_type;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use expect_test::{expect, expect_file};
+
+    use super::*;
+    use crate::model::{TOOL_NAMES, read_team};
+
+    /// Files in the shapes that are found in public collections.
+    fn files() -> Vec<AgentFile> {
+        let huge = "it has 2000000 bytes; at most 1048576 are read".to_owned();
+        let texts: &[(&str, Result<&str, &str>)] = &[
+            (
+                "a01-commas.md",
+                Ok("---\nname: commas\ndescription: Reads.\ntools: Read, Grep, Glob\n---\nRead."),
+            ),
+            (
+                "a02-list.md",
+                Ok("---\nname: a-list\ndescription: Lists.\ntools:\n  - Read\n  - LS\n---\nList."),
+            ),
+            (
+                "a03-wildcard.md",
+                Ok("---\nname: wildcard\ndescription: All.\ntools: \"*\"\n---\nDo."),
+            ),
+            (
+                "a04-part.md",
+                Ok(
+                    "---\nname: part\ndescription: Git.\ntools: Bash(git diff:*), Bash(git log:*), Read\n---\nLook.",
+                ),
+            ),
+            (
+                "a05-unknown-keys.md",
+                Ok(
+                    "---\nname: colourful\ndescription: Keys.\ncolor: blue\nmemory: project\nmodel: sonnet\n---\nShine.",
+                ),
+            ),
+            (
+                "a06-colons.md",
+                Ok(
+                    "---\nname: colons\ndescription: Use for code: review: and more\ntools: Read\n---\nReview.",
+                ),
+            ),
+            ("a07-no-name.md", Ok("---\ndescription: Nameless.\n---\nGo.")),
+            (
+                "a08-crlf.md",
+                Ok("---\r\nname: crlf\r\ndescription: Ends.\r\ntools: Read\r\n---\r\nEnd.\r\n"),
+            ),
+            ("a09-no-front.md", Ok("# Role\n\nYou plan.")),
+            ("a10-bom.md", Ok("\u{feff}---\nname: bom\ndescription: Marked.\n---\nMark.")),
+            (
+                "a11-block.md",
+                Ok(
+                    "---\nname: block\ndescription: >\n  Folded over\n  two lines.\nmaxTurns: 12\n---\nFold.",
+                ),
+            ),
+            ("a12-unclosed.md", Ok("---\nname: unclosed\ndescription: No end.\n\nText.")),
+            ("a13-empty.md", Ok("")),
+            ("a14-not-utf8.md", Err("it is not UTF-8")),
+            ("a15-blanks.md", Ok("---\nname: Code Helper\ndescription: Blanks.\n---\nHelp.")),
+            ("a16-again.md", Ok("---\nname: commas\ndescription: Twice.\n---\nAgain.")),
+            (
+                "a17-no-tools.md",
+                Ok("---\nname: no-tools\ndescription: Empty list.\ntools:\n---\nThink."),
+            ),
+            (
+                "a18-mcp.md",
+                Ok(
+                    "---\nname: mcp\ndescription: Servers.\ntools: mcp__github__search, Reed, WebFetch\n---\nAsk.",
+                ),
+            ),
+            ("a19-huge.md", Err(&huge)),
+            (
+                "a20-modes.md",
+                Ok(
+                    "---\nname: modes\ndescription: Modes.\npermissionMode: acceptEdits\ndisallowedTools: Agent(worker), Bash\n---\nEdit.",
+                ),
+            ),
+            ("a21-built-in.md", Ok("---\nname: explore\ndescription: Mine.\n---\nExplore.")),
+            (
+                "a22-replaces.md",
+                Ok(
+                    "---\nname: plan\ndescription: Mine.\nreplaces: true\nmax_turns: \"7\"\n---\nPlan.",
+                ),
+            ),
+            (
+                "a23-wrong.md",
+                Ok(
+                    "---\nname: wrong\ndescription: Wrong.\nmaxTurns: many\npermissionMode: yolo\n---\nNo.",
+                ),
+            ),
+            (
+                "a24-tabs.md",
+                Ok("---\nname:\ttabs\ndescription:\tTabbed.\n\ttools: Read\n---\nTab."),
+            ),
+            (
+                "sub/a25-quoted.md",
+                Ok(
+                    "---\nname: 'quoted'\ndescription: \"Quoted: yes.\"\ntools: [\"Read\", 'Bash']\n---\nQuote.",
+                ),
+            ),
+        ];
+        let file = |(path, text): &(&str, Result<&str, &str>)| AgentFile {
+            path: format!("teams/agents/{path}"),
+            text: text.map(str::to_owned).map_err(str::to_owned),
+        };
+        texts.iter().map(file).collect()
+    }
+
+    #[test]
+    fn agent_files_of_every_shape_load_or_say_why_not() {
+        let team = read_team(r#"{"teammates": {"a": {}}}"#, "t", &|_| Ok(files())).unwrap();
+        let mut told = String::new();
+        for it in team.types.values().filter(|it| matches!(it.origin, Origin::Markdown(_))) {
+            let tools: Vec<&str> =
+                TOOL_NAMES.iter().copied().filter(|tool| it.lets(tool)).collect();
+            let tools =
+                if tools.len() > 6 { format!("{} tools", tools.len()) } else { tools.join(" ") };
+            let mode = it.permission_mode.map_or("the caller's", |mode| mode.as_str());
+            writeln!(
+                told,
+                "{} ({}, {} turns, {mode}): {}",
+                it.name,
+                it.origin,
+                it.max_turns,
+                it.description.trim()
+            )
+            .unwrap();
+            writeln!(told, "    {tools}: {:?}", it.system_prompt).unwrap();
+        }
+        writeln!(told).unwrap();
+        team.reports.iter().for_each(|it| writeln!(told, "{it}").unwrap());
+        expect_file!["../../tests/golden/agent-files.txt"].assert_eq(&told);
+    }
+
+    fn listing(faults: &[crate::model::TeamFault]) -> String {
+        faults.iter().fold(String::new(), |told, fault| format!("{told}{fault}\n"))
+    }
+
+    fn types(agents: &str) -> Result<Team, String> {
+        let text = format!("{{\"teammates\": {{\"a\": {{}}}}, \"agents\": {agents}}}");
+        read_team(&text, "t", &|_| Ok(Vec::new())).map_err(|faults| listing(&faults))
+    }
+
+    #[test]
+    fn both_vocabularies_mean_the_same() {
+        let one = types(
+            r#"{"x": {"description": "d", "mode": "subagent", "tools": ["read_file", "bash"],
+                "disallowed_tools": ["grep"], "max_turns": 9, "allow_nesting": true,
+                "permission_mode": "default", "temperature": 0.2, "plan_required": true}}"#,
+        );
+        let all = [
+            r#""allowed_tools": ["Read", "execute_bash"], "denied_tools": ["search_code"], "max_iterations": 9, "can_spawn_subagent": true, "permission_mode": "manual""#,
+            r#""tools": "Read, Bash", "disallowedTools": "Grep", "maxTurns": 9, "allow_nesting": true, "permissionMode": "manual""#,
+        ];
+        let one = one.unwrap().types[&TypeName::named("x")].clone();
+        for other in all {
+            let text = format!(
+                r#"{{"x": {{"description": "d", "mode": "subagent", {other}, "temperature": 0.2, "plan_required": true}}}}"#
+            );
+            let other = types(&text).unwrap().types[&TypeName::named("x")].clone();
+            assert_eq!(AgentType { origin: one.origin.clone(), ..other }, one);
+        }
+    }
+
+    #[test]
+    fn permissions_become_rules_paths_and_limits() {
+        let team = types(
+            r#"{"x": {"permissions": {
+                "tools": {"bash": "deny", "edit_file(src/**)": "allow", "Write": "ask"},
+                "paths": {"~/.ssh": "deny", "./docs/": "allow_write", "src/**": "ask", ".": "allow"},
+                "network": {"allowed_domains": ["example.com"]},
+                "limits": {"max_file_size": 10, "max_iterations": 15, "timeout_seconds": 300, "max_retries": 0}}}}"#,
+        )
+        .unwrap();
+        let it = &team.types[&TypeName::named("x")];
+        let rules: Vec<String> =
+            it.rules.iter().map(|it| format!("{:?} {}", it.ruling, it.pattern)).collect();
+        assert_eq!(rules, ["Ask write_file", "Allow edit_file(src/**)"]);
+        assert!(!it.lets("bash") && !it.lets("background_run"));
+        let paths: Vec<String> =
+            it.paths.iter().map(|it| format!("{:?} {:?}", it.grant, it.path)).collect();
+        assert_eq!(
+            paths,
+            [r#"Allow """#, r#"AllowWrite "docs""#, r#"Ask "src""#, r#"Deny "~/.ssh""#]
+        );
+        assert_eq!(
+            (it.max_turns, it.limits.max_file_size, it.limits.max_retries),
+            (15, Some(10), 0)
+        );
+        assert_eq!(it.limits.timeout.unwrap().as_secs(), 300);
+        assert!(team.reports[0].contains("no tool of this version reaches a host"));
+    }
+
+    #[test]
+    fn all_faults_of_types_come_at_once_with_their_places() {
+        let faults = types(
+            r#"{
+            "Bad Name": {}, "explore": {}, "x": 7,
+            "y": {"tools": ["Raed", "bash("], "max_turns": 0, "maxTurns": 3, "mode": "both", "colour": 1,
+                "permission_mode": "yolo", "temperature": 9, "allow_nesting": "yes", "provider": "gpt",
+                "permissions": {"tools": {"bash": "perhaps", "nope": "deny"}, "paths": {"../x": "deny", "a*": "allow", "b": 1},
+                    "limits": {"max_file_size": -1, "other": 2}, "more": {}}},
+            "z": {"tools": 3, "tools": []}, "y": {}
+        }"#,
+        );
+        expect_file!["../../tests/golden/type-faults.txt"].assert_eq(&faults.unwrap_err());
+        let dangling = read_team(
+            r#"{"default_agent": "explroe", "agent_folders": ["nowhere"],
+                "agents": {"sub": {"mode": "subagent"}, "lead-only": {"mode": "primary"}},
+                "teammates": {"a": {"type": "a13-empty"}, "sub": {}, "b": {"type": "explore", "permission_mode": "auto"},
+                    "c": {"type": "plan", "agent_type": "plan"}},
+                "tasks": [{"title": "x", "assignee": "explore", "agent_type": "lead-only"}]}"#,
+            "t",
+            &|folder| {
+                if folder == "nowhere" {
+                    Err("there is no folder nowhere".to_owned())
+                } else {
+                    Ok(files())
+                }
+            },
+        );
+        let told = listing(&dangling.unwrap_err());
+        expect![[r#"
+            1:19: "default_agent" is "explroe", which is no type; did you mean explore?; there are analyst, code-review, explore, general, general-purpose, lead-only, plan and sub
+            1:48: there is no folder nowhere
+            3:45: "type" is "a13-empty", which is no type; there are analyst, code-review, explore, general, general-purpose, lead-only, plan and sub
+            3:59: sub is a type for subagents alone; give this teammate a "type"
+            3:95: "permission_mode" auto is looser than plan, which its type explore says
+            4:43: "agent_type" means the same as "type": keep one
+            5:79: no task can be done as `lead-only`; valid types are analyst, code-review, explore, general, general-purpose, plan and sub
+        "#]].assert_eq(&told);
+    }
+}
