@@ -110,7 +110,7 @@ fn put(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
         }
         return Ok(());
     }
-    bus.reply(&step(run, question, QuestionStep::Asked))?;
+    bus.reply(&asking(run, question))?;
     bus.reply(&copy)?;
     Ok(())
 }
@@ -124,41 +124,50 @@ fn for_approver(question: &Question) -> String {
     format!("{text}\n\n`postroom approve {id}` says yes, `postroom reject {id} WHY` says no")
 }
 
-/// A line of the question's life in the own mailbox.
-fn step(run: &Run<'_>, question: &Question, what: QuestionStep) -> Envelope {
+/// A line that closes a question.
+struct Closing {
+    step: QuestionStep,
+    word: &'static str,
+    text: &'static str,
+}
+
+const ALLOWED: Closing =
+    Closing { step: QuestionStep::Decided, word: "decided", text: "allowed; the call is made now" };
+const TAKEN_UP: Closing =
+    Closing { step: QuestionStep::Decided, word: "decided", text: "the decision is taken up" };
+const EXPIRED: Closing =
+    Closing { step: QuestionStep::Expired, word: "expired", text: "nobody has decided in time" };
+const WITHDRAWN: Closing =
+    Closing { step: QuestionStep::Withdrawn, word: "withdrawn", text: "the work was given back" };
+
+/// The line that asks a question, in the own mailbox.
+fn asking(run: &Run<'_>, question: &Question) -> Envelope {
+    let (id, name) = (question.id.clone(), run.name.clone());
+    let line = Envelope {
+        question: Some(QuestionStep::Asked),
+        ..Envelope::new(id, name.clone(), name, Kind::Event, question.text.clone())
+    };
+    belonging(run, question, line)
+}
+
+/// A line of the question's life that closes it, in the own mailbox.
+fn closing(run: &Run<'_>, question: &Question, how: &Closing) -> Envelope {
+    belonging(run, question, closed(run.name, &question.id, how))
+}
+
+fn belonging(run: &Run<'_>, question: &Question, line: Envelope) -> Envelope {
     // A question about a message names no task, whatever the message names.
     let task_id = run.work.envelope.task_id.clone().filter(|_| run.meanwhile == Meanwhile::Pause);
-    let line = match what {
-        QuestionStep::Asked => Envelope {
-            question: Some(what),
-            ..Envelope::new(
-                question.id.clone(),
-                run.name.clone(),
-                run.name.clone(),
-                Kind::Event,
-                question.text.clone(),
-            )
-        },
-        QuestionStep::Decided | QuestionStep::Expired | QuestionStep::Withdrawn => {
-            closing(run.name, &question.id, what)
-        }
-    };
     Envelope { protocol: Some(question.protocol), task_id, ..line }
 }
 
 /// A line that closes a question of `asker`; its id follows from the question.
-fn closing(asker: &AgentName, question: &MessageId, what: QuestionStep) -> Envelope {
-    let (word, text) = match what {
-        QuestionStep::Asked => crate::base::broken("asking closes no question"),
-        QuestionStep::Decided => ("decided", "allowed; the call is made now"),
-        QuestionStep::Expired => ("expired", "nobody has decided in time"),
-        QuestionStep::Withdrawn => ("withdrawn", "the work was given back"),
-    };
-    let id = MessageId::derived(&[word, question.as_str()]);
+fn closed(asker: &AgentName, question: &MessageId, how: &Closing) -> Envelope {
+    let id = MessageId::derived(&[how.word, question.as_str()]);
     Envelope {
-        question: Some(what),
+        question: Some(how.step),
         in_reply_to: Some(question.clone()),
-        ..Envelope::new(id, asker.clone(), asker.clone(), Kind::Event, text)
+        ..Envelope::new(id, asker.clone(), asker.clone(), Kind::Event, how.text)
     }
 }
 
@@ -189,7 +198,7 @@ fn first_decision(run: &Run<'_>, question: &Question, end: Option<Position>) -> 
 
 /// Nobody has decided in time, unless a decision stands before the line that says so.
 fn expire(run: &Run<'_>, question: &Question) -> Result<Decided, StoreError> {
-    let place = run.office.bus.reply(&step(run, question, QuestionStep::Expired))?;
+    let place = run.office.bus.reply(&closing(run, question, &EXPIRED))?;
     run.inbox.pull()?;
     let decided = first_decision(run, question, Some(place));
     Ok(decided.unwrap_or(Decided::EXPIRED))
@@ -197,13 +206,19 @@ fn expire(run: &Run<'_>, question: &Question) -> Result<Decided, StoreError> {
 
 /// Says in the own mailbox that a call is allowed and from now on may have run.
 pub fn note_decided(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
-    run.office.bus.reply(&step(run, question, QuestionStep::Decided))?;
+    run.office.bus.reply(&closing(run, question, &ALLOWED))?;
+    run.inbox.pull()
+}
+
+/// Says in the own mailbox that the decision about a plan is taken up, so that it is not withdrawn.
+pub fn note_taken_up(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
+    run.office.bus.reply(&closing(run, question, &TAKEN_UP))?;
     run.inbox.pull()
 }
 
 /// Says in the own mailbox that an answer is no longer wanted.
 pub fn withdraw(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
-    run.office.bus.reply(&step(run, question, QuestionStep::Withdrawn))?;
+    run.office.bus.reply(&closing(run, question, &WITHDRAWN))?;
     Ok(())
 }
 
@@ -212,7 +227,7 @@ pub fn withdraw(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
 pub fn withdraw_of_tasks(bus: &MessageBus, inbox: &Inbox) -> Result<(), StoreError> {
     for asked in inbox.asked_for_tasks() {
         let said = asked.envelope;
-        let line = closing(&said.from, &said.id, QuestionStep::Withdrawn);
+        let line = closed(&said.from, &said.id, &WITHDRAWN);
         bus.reply(&Envelope { protocol: said.protocol, ..line })?;
     }
     Ok(())

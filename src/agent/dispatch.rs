@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{
     Run,
-    approval::{Question, ask, note_decided, remember, withdraw},
+    approval::{Question, ask, note_decided, note_taken_up, remember, withdraw},
     background::command_in_background,
     run::Meanwhile,
     subagent::{Wish, delegate, delegate_in_background, send_to},
@@ -203,6 +203,10 @@ fn submit_plan(run: &Run<'_>, call: &ToolCall, plan: String) -> Result<Called, S
         Err(why) => return withdrawn(run, &question, why),
     };
     drop(wait);
+    if run.meanwhile == Meanwhile::Pause && decided.by.is_some() {
+        // The questions of a task are withdrawn with it, and this one is settled.
+        note_taken_up(run, &question)?;
+    }
     let (approved, text) = match decided.asked {
         Asked::Approved(reason) if reason.is_empty() => (true, "approved".to_owned()),
         Asked::Approved(reason) => (true, format!("approved: {reason}")),

@@ -11,6 +11,7 @@ use super::{
     host::Host,
     progress::Progress,
     render::{MessageView, Printer},
+    task::TaskView,
     up::is_same_file,
 };
 use crate::{
@@ -145,7 +146,7 @@ fn do_it(
     let answers = client.await_answers(&asked, place, timeout, |_| {})?;
     client.await_tasks(&tasks, timeout)?;
     print(client, args, &ids, &answers, printer);
-    let tasks_are_done = report_tasks(client, &tasks, printer)?;
+    let tasks_are_done = report_tasks(client, &tasks, args.json, printer)?;
     let is_ok = |id: &MessageId| {
         answers.get(id).is_some_and(|it| it.envelope.status.is_none_or(|it| it == Status::Ok))
     };
@@ -176,10 +177,11 @@ fn add_tasks(client: &Client<'_>, tasks: &[TeamTask]) -> Result<Vec<TaskId>, Fai
     Ok(ids)
 }
 
-/// Says how each task has ended; whether all are done.
+/// Says how each task has ended, and what came of it; whether all are done.
 fn report_tasks(
     client: &Client<'_>,
     ids: &[TaskId],
+    json: bool,
     printer: &mut Printer,
 ) -> Result<bool, Failure> {
     let board = TaskBoard::open(&client.store)?;
@@ -192,6 +194,11 @@ fn report_tasks(
             _ => String::new(),
         };
         printer.note(&format!("task {id} ({}): {}{why}", task.title, task.state.as_str()));
+        if json {
+            printer.say_json(&board.look(|board| TaskView::new(board, &task))?);
+        } else if let TaskState::Done(result) = &task.state {
+            printer.say(result);
+        }
     }
     Ok(all_done)
 }

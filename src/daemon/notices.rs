@@ -86,6 +86,7 @@ impl Notices {
             system || members.iter().any(|name| name.as_str() == journal.0)
         };
         let unknown = listing.journals.iter().filter(|it| !is_known(it));
+        let unknown = unknown.filter(|it| !is_read(instance, it));
         let unknown = unknown.map(|journal| format!("{journal}.jsonl"));
         for file in unknown.chain(listing.strays.iter().cloned()) {
             if !self.strays.insert(file.clone()) {
@@ -102,6 +103,16 @@ impl Notices {
         }
         Ok(())
     }
+}
+
+/// Whether a mailbox is that of a teammate of another team, who has read all that is in it.
+fn is_read(instance: &Instance, journal: &JournalName) -> bool {
+    let (store, name) = (instance.store(), AgentName::new(journal.0.as_str()));
+    let Ok(name) = name else { return false };
+    let has_lived = store.lives().names().is_ok_and(|names| names.contains(&name));
+    let life = has_lived.then(|| store.lives().open(&name).ok()).flatten();
+    let end = store.mailbox_end(&name).ok();
+    life.zip(end).is_some_and(|(log, end)| log.life().cursor >= end)
 }
 
 /// Sends the user an event whose id follows from its cause, unless it is there already.

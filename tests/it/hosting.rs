@@ -115,9 +115,9 @@ fn run_without_a_message_sends_what_the_team_begins_with() {
             "tasks": [{"title": "answer: done", "assignee": "scout"}]}"#,
     );
     let ran = team.run(&["run", "team"]).exits(0);
-    assert_eq!(ran.out, "begun\n");
+    assert_eq!(ran.out, "begun\ndone\n");
     assert!(ran.err.contains("task 1 (answer: done): done"), "{ran:?}");
-    assert_eq!(json(&team.run(&["run", "--json"]).ok()).len(), 1);
+    assert_eq!(json(&team.run(&["run", "--json"]).ok()).len(), 2);
 }
 
 #[test]
