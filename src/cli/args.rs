@@ -68,6 +68,10 @@ pub enum Verb {
     Dead(Dead),
     /// Check a team file and the mailbox folder
     Check(Check),
+    /// Show what agents may be: types with the tools and rights that each leaves
+    Types(Types),
+    /// Print the JSON Schema of team files, for editors
+    Schema,
     /// Explain a verb, `formats` or `clerk`
     Help(Help),
     /// Print completions for a shell
@@ -451,6 +455,19 @@ pub enum DeadVerb {
 pub struct Check {
     /// A team file, or its name in `teams/`; else all of them
     pub team: Option<String>,
+}
+
+/// `types`
+#[derive(Debug, clap::Args)]
+pub struct Types {
+    /// A type, to show everything about it; else all of them
+    pub name: Option<String>,
+    /// A team file, or its name in `teams/`; may be left out where `teams/` holds one
+    #[arg(long)]
+    pub team: Option<String>,
+    /// Print JSON, one type a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `help`

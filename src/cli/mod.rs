@@ -20,6 +20,7 @@ mod log;
 mod progress;
 mod render;
 mod run;
+mod schema;
 mod send;
 mod show;
 mod start;
@@ -29,6 +30,8 @@ mod task;
 mod trace;
 mod trace_draw;
 mod trace_follow;
+mod types;
+mod types_text;
 mod up;
 mod wait;
 
@@ -90,6 +93,8 @@ fn carry_out(args: Args, printer: &mut Printer) -> Result<Code, Failure> {
         Verb::Task(it) => task::task(&context, &it, printer),
         Verb::Dead(it) => dead::dead(&context, &it, printer),
         Verb::Check(it) => check::check(&context, &it, printer),
+        Verb::Types(it) => types::types(&context, &it, printer),
+        Verb::Schema => Ok(schema::schema(printer)),
         Verb::Help(it) => help::help(&it, printer),
         Verb::Completions { shell } => {
             let mut text = Vec::new();

@@ -29,6 +29,7 @@ mod task_kills;
 mod task_life;
 mod tidy;
 mod traces;
+mod types;
 mod volume;
 mod transcripts;
 mod verbs;

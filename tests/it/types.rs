@@ -1,0 +1,150 @@
+//! What agents may be, as `types` shows it, and the schema of the file that says so.
+
+use std::{collections::BTreeSet, fs};
+
+use expect_test::expect;
+use serde_json::Value;
+
+use crate::{
+    cli::json,
+    team::{Ran, Team},
+};
+
+/// A folder without a mailbox and without any team file.
+fn bare() -> Team {
+    let team = Team::new("");
+    fs::remove_dir_all(team.at("teams")).unwrap();
+    fs::remove_dir(team.at(".mailbox")).unwrap();
+    team
+}
+
+#[test]
+fn without_a_team_the_built_in_types_are_listed() {
+    let team = bare();
+    let ran = team.run(&["types"]).exits(0);
+    expect![[r"
+        analyst          all        25 turns  the caller's  3 tools    built in  Gathers facts from files and pages and weighs …
+        code-review      all        50 turns  plan          16 tools   built in  Reads code and reports faults in it. Changes n…
+        explore          all        50 turns  plan          16 tools   built in  Finds and reads files, and answers questions a…
+        general          all        20 turns  the caller's  21 tools   built in  Small work of few steps, with all tools but de…
+        general-purpose  all       200 turns  the caller's  all tools  built in  Any work of several steps; has the tools and r…
+        plan             all        50 turns  plan          16 tools   built in  Reads what matters and lays out the steps of a…
+    "]]
+    .assert_eq(&ran.out);
+    assert_eq!(ran.err, "");
+    let all = json(&team.run(&["types", "--json"]).ok());
+    let names: Vec<&str> = all.iter().map(|it| it["name"].as_str().unwrap()).collect();
+    let in_text = ran.out.lines().map(|line| line.split(' ').next().unwrap());
+    assert_eq!(in_text.collect::<Vec<_>>(), names);
+    assert!(!team.at(".mailbox").exists());
+}
+
+#[test]
+fn one_type_is_shown_whole() {
+    let team = bare();
+    expect![[r"
+        name         explore
+        description  Finds and reads files, and answers questions about them. Changes nothing.
+        origin       built in
+        borne by     teammates and subagents (all)
+        turns        50
+        mode         plan
+        fail closed  no
+        nesting      no
+        plan first   no
+        provider     the caller's
+        model        the caller's
+        tools        read_file list_files glob grep todo_write submit_plan decide_plan team_list team_send team_broadcast team_ask team_shutdown task_create task_list task_get task_update
+        disallowed   write_file, edit_file, bash, subagent
+
+        You search and read; you change nothing. Look broadly first, then read what matters. Answer with what you found and where: paths with line numbers.
+    "]]
+    .assert_eq(&team.run(&["types", "explore"]).ok());
+    let analyst = team.run(&["types", "analyst"]).ok();
+    assert!(analyst.contains("to come      web_search fetch_url\n"), "{analyst}");
+    let one = json(&team.run(&["types", "analyst", "--json"]).ok());
+    assert_eq!(one[0]["tools"], serde_json::json!(["read_file", "list_files", "grep"]));
+    assert_eq!(one.len(), 1);
+}
+
+#[test]
+fn an_unknown_type_is_told_with_the_nearest_one() {
+    let team = bare();
+    for (name, err) in [
+        ("nope", "postroom: no type is called \"nope\"\n"),
+        ("explor", "postroom: no type is called \"explor\"; did you mean explore?\n"),
+        ("\u{1b}[2J", "postroom: no type is called \"\\u{1b}[2J\"\n"),
+    ] {
+        let valid = "valid are analyst, code-review, explore, general, general-purpose and plan\n";
+        let wanted = Ran { out: String::new(), err: format!("{err}{valid}"), code: 2 };
+        assert_eq!(team.run(&["types", name]), wanted);
+    }
+}
+
+#[test]
+fn of_several_teams_one_has_to_be_named() {
+    let team = Team::new(r#"{"teammates": {"lead": {}}}"#);
+    assert_eq!(team.run(&["types"]).exits(0).err, "");
+    fs::write(team.at("teams/other.json"), r#"{"teammates": {"lead": {}}}"#).unwrap();
+    let ran = team.run(&["types"]).exits(0);
+    assert_eq!(ran.out.lines().count(), 6);
+    expect!["built-in types alone: there are the teams other and team; `--team NAME` picks one\n"]
+        .assert_eq(&ran.err);
+    assert_eq!(team.run(&["types", "--team", "other"]).exits(0).err, "");
+    assert!(team.run(&["types", "--team", "third"]).exits(2).err.contains("other and team"));
+    fs::write(team.at("teams/other.json"), "{").unwrap();
+    assert!(team.run(&["types", "--team", "other"]).exits(2).err.contains("other.json:1:"));
+}
+
+/// All objects of a schema that say what may stand at a place, each with its path.
+fn parts(at: &str, part: &Value, found: &mut Vec<(String, Value)>) {
+    found.push((at.to_owned(), part.clone()));
+    for holder in ["properties", "$defs"] {
+        for (key, below) in part[holder].as_object().into_iter().flatten() {
+            parts(&format!("{at}/{key}"), below, found);
+        }
+    }
+    for holder in ["items", "additionalProperties"] {
+        if part[holder].is_object() {
+            parts(&format!("{at}/{holder}"), &part[holder], found);
+        }
+    }
+}
+
+#[test]
+fn the_schema_describes_each_key() {
+    let schema: Value = serde_json::from_str(&bare().run(&["schema"]).ok()).unwrap();
+    let mut all = Vec::new();
+    parts("", &schema, &mut all);
+    assert!(all.len() > 80, "{}", all.len());
+    for (at, part) in &all {
+        assert!(part["description"].as_str().is_some_and(|it| it.len() > 5), "{at}: {part}");
+        if let Some(name) = part["$ref"].as_str() {
+            assert!(schema.pointer(&name[1..]).is_some(), "{at}: {name}");
+        }
+        let is_open = part["additionalProperties"].is_null();
+        assert!(!is_open || part["properties"].is_null(), "{at} lets any key in");
+        if let Some(required) = part["required"].as_array() {
+            let has = |key: &Value| !part["properties"][key.as_str().unwrap()].is_null();
+            assert!(required.iter().all(has), "{at}: {required:?}");
+        }
+    }
+}
+
+#[test]
+fn the_schema_knows_what_the_demo_says() {
+    let schema: Value = serde_json::from_str(&bare().run(&["schema"]).ok()).unwrap();
+    let keys = |at: &str| -> BTreeSet<String> {
+        schema.pointer(at).unwrap().as_object().unwrap().keys().cloned().collect()
+    };
+    let demo = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/teams/demo.json")).unwrap();
+    let plain = demo.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let demo: Value = serde_json::from_str(&plain.collect::<String>()).unwrap();
+    let used =
+        |it: &Value| -> BTreeSet<String> { it.as_object().unwrap().keys().cloned().collect() };
+    assert!(used(&demo).is_subset(&keys("/properties")));
+    for teammate in demo["teammates"].as_object().unwrap().values() {
+        assert!(used(teammate).is_subset(&keys("/$defs/teammate/properties")));
+    }
+    assert!(used(&demo["start"][0]).is_subset(&keys("/$defs/errand/properties")));
+}
