@@ -37,6 +37,9 @@ pub fn check(context: &Context, args: &Check, printer: &mut Printer) -> Result<C
                 } else {
                     code = Code::Usage;
                 }
+                for report in &file.team.reports {
+                    printer.note(report);
+                }
                 if let Ok(store) = context.store() {
                     code = code.or(check_folder(&store, &file.team, printer));
                 }
