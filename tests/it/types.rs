@@ -148,3 +148,52 @@ fn the_schema_knows_what_the_demo_says() {
     }
     assert!(used(&demo["start"][0]).is_subset(&keys("/$defs/errand/properties")));
 }
+
+#[test]
+fn the_schema_has_the_keys_that_the_reader_knows() {
+    use postroom::model;
+    let schema: Value = serde_json::from_str(&Team::new("{}").run(&["schema"]).ok()).unwrap();
+    let keys = |path: &str| -> BTreeSet<String> {
+        let at = schema.pointer(path).unwrap();
+        at["properties"].as_object().unwrap().keys().cloned().collect()
+    };
+    let known = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<BTreeSet<_>>();
+    for (path, fields) in [
+        ("", model::TEAM_KEYS),
+        ("/$defs/teammate", model::TEAMMATE_KEYS),
+        ("/$defs/type", &model::type_keys()),
+        ("/$defs/permissions", model::PERMISSION_FIELDS),
+        ("/$defs/permissions/properties/network", model::NETWORK_FIELDS),
+        ("/$defs/permissions/properties/limits", model::LIMIT_FIELDS),
+        ("/$defs/limits", model::TEAM_LIMIT_KEYS),
+        ("/$defs/task", model::TASK_KEYS),
+    ] {
+        assert_eq!(keys(path), known(fields), "{path}");
+    }
+}
+
+#[test]
+fn agent_files_of_a_users_folder_are_types_of_the_team() {
+    let team = Team::new(
+        r#"{"agent_folders": [".claude/agents"], "teammates": {"lead": {}, "reviewer": {}}}"#,
+    );
+    fs::create_dir_all(team.at(".claude/agents/deep")).unwrap();
+    let file = "---\nname: reviewer\ndescription: Use for code: review\ntools: Read, Grep\n---\nBe strict.\n";
+    fs::write(team.at(".claude/agents/deep/reviewer.md"), file).unwrap();
+    fs::write(team.at(".claude/agents/bad.md"), b"---\nname: \xff\n---\n").unwrap();
+    std::os::unix::fs::symlink("/etc/passwd", team.at(".claude/agents/link.md")).unwrap();
+    let ran = team.run(&["types", "--team", "team"]).exits(0);
+    assert!(ran.out.contains(".claude/agents/deep/reviewer.md"), "{}", ran.out);
+    for note in [
+        ".claude/agents/bad.md: not used: it is not UTF-8",
+        ".claude/agents/link.md: not used: it is no regular file",
+        ".claude/agents/deep/reviewer.md: its front matter is no YAML",
+    ] {
+        assert!(ran.err.contains(note), "{}", ran.err);
+    }
+    let _daemon = team.up();
+    let refused = team.run(&["send", "reviewer", "write a: b", "--wait"]).exits(1).out;
+    assert!(refused.contains("My tools: read_file and grep."), "{refused}");
+    let said = team.run(&["send", "lead", "delegate reviewer: read README.md", "--wait"]).ok();
+    assert_eq!(said, "# A test\n");
+}
