@@ -37,7 +37,7 @@ pub fn front_matter(text: &str) -> Result<FrontMatter, String> {
         Ok(Value::Null) => (Map::new(), Vec::new()),
         Ok(_) | Err(_) => {
             let note = "its front matter is no YAML; it was read as lines of a key and the rest";
-            (by_lines(head), vec![note.to_owned()])
+            (by_lines(head)?, vec![note.to_owned()])
         }
     };
     Ok(FrontMatter { fields, body: body.trim().to_owned(), notes })
@@ -61,10 +61,11 @@ fn closed(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// `key: rest of line`; an indented line goes on with the text before it, or with its list.
-fn by_lines(head: &str) -> Map<String, Value> {
+/// `key: rest of line`; an indented line goes on with the text before it, or with its list. An error
+/// where a restriction could get lost: in a line of no field, or as one of two of a field.
+fn by_lines(head: &str) -> Result<Map<String, Value>, String> {
     let mut fields: Vec<(String, String)> = Vec::new();
-    for line in head.lines() {
+    for (number, line) in head.lines().enumerate() {
         let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
         let is_key =
             |key: &str| !key.is_empty() && key.chars().all(is_plain) && !key.starts_with('-');
@@ -72,6 +73,10 @@ fn by_lines(head: &str) -> Map<String, Value> {
         let pair = line.split_once(':').filter(|(key, _)| is_key(key));
         let inner = line.trim_start().split_once(':').filter(|(key, _)| is_field(key));
         let pair = pair.or(inner);
+        let is_there = |key: &str| fields.iter().any(|(known, _)| known == key);
+        if let Some((key, _)) = pair.filter(|(key, _)| is_field(key) && is_there(key)) {
+            return Err(format!("its front matter has {key:?} twice"));
+        }
         match (pair, fields.last_mut()) {
             (Some((key, rest)), _) => {
                 fields.push((key.to_owned(), unquoted(rest.trim()).to_owned()));
@@ -88,10 +93,13 @@ fn by_lines(head: &str) -> Map<String, Value> {
                 }
                 text.push_str(more);
             }
-            (None, None) => {}
+            (None, None) if line.trim().is_empty() || line.starts_with('#') => {}
+            (None, None) => {
+                return Err(format!("line {} of its front matter is of no field", number + 1));
+            }
         }
     }
-    fields.into_iter().map(|(key, text)| (key, Value::String(text))).collect()
+    Ok(fields.into_iter().map(|(key, text)| (key, Value::String(text))).collect())
 }
 
 fn unquoted(text: &str) -> &str {
@@ -142,6 +150,9 @@ mod tests {
         }
         assert_eq!(front_matter("---\n---\nbody").unwrap().body, "body");
         assert!(front_matter("---\nname: a\nno end").is_err());
+        for lost in ["- tools: Read\nname: a: b", "name: a\ntools: Read\ntools: '*'"] {
+            assert!(front_matter(&format!("---\n{lost}\n---\nx")).is_err(), "{lost}");
+        }
         assert_eq!(fields("---\nname:\ta: b\n\ttools: Read\n---\n")["tools"], "Read");
     }
 

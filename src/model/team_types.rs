@@ -6,7 +6,7 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use serde_json::Map;
 
 use super::{
-    AgentType, Origin, Placed, Team, TypeName, built_in_types,
+    AgentName, AgentType, Origin, Placed, Team, TypeName, built_in_types,
     front_matter::front_matter,
     jsonc::Reader,
     type_file::{Defined, Manner, TYPE_FIELDS, read_type},
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
             let shown = headline(&given.value, 80);
             let likely = nearest(&given.value, types.known.keys().map(TypeName::as_str));
             let hint = likely.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-            let about = types.reports.iter().find(|it| it.contains(&given.value));
+            let about = types.reports.iter().find(|it| names(it, &given.value));
             let about = about.map(|it| format!(" ({it})")).unwrap_or_default();
             let names = listed(types.known.keys());
             let why =
@@ -90,7 +90,7 @@ impl<'a> Reader<'a> {
                 continue;
             };
             let place = self.place(entry);
-            let name = TypeName::new(entry.name.as_str()).map_err(|why| why.to_string());
+            let name = type_name(entry.name.as_str());
             let Some(name) = self.kept(place, name) else { continue };
             self.check_twice(fields);
             let map = as_map(fields);
@@ -181,7 +181,10 @@ impl Types {
             Some(other) => Some(format!("there is a type {name} already, from {other}")),
         };
         if let Some(why) = refusal {
-            return self.reports.push(format!("{path}: not used: {why}"));
+            // Whoever misses the type looks for its name, which need not be that of its file.
+            let is_named = names(&path, name.as_str()) || names(&why, name.as_str());
+            let who = if is_named { String::new() } else { format!("{name} is ") };
+            return self.reports.push(format!("{path}: {who}not used: {why}"));
         }
         self.reports.extend(notes.into_iter().map(|note| format!("{path}: {note}")));
         self.known.insert(name, read.agent_type);
@@ -217,12 +220,26 @@ fn read_markdown(path: &str, text: &str) -> Result<Markdown, String> {
     Ok((name, defined, notes))
 }
 
+/// Whether a report has a name in it as a word.
+fn names(report: &str, name: &str) -> bool {
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
+    report.split(|letter| !is_of_name(letter)).any(|part| part == name)
+}
+
+/// A name that a type may have: an assignee is a member or a type, so none is both.
+fn type_name(text: &str) -> Result<TypeName, String> {
+    if AgentName::RESERVED.contains(&text) {
+        return Err(format!("{text:?} is no name of a type: it is reserved"));
+    }
+    TypeName::new(text).map_err(|why| why.to_string())
+}
+
 /// A name as it may be written here.
 fn as_name(given: &str) -> Result<TypeName, String> {
     let plain = given.trim().to_lowercase();
     let plain = plain.replace(|it: char| !it.is_ascii_alphanumeric() && it != '_', "-");
     let plain: String = plain.trim_matches(['-', '_']).chars().take(64).collect();
-    TypeName::new(plain).map_err(|_| format!("{:?} is no name", headline(given, 80)))
+    type_name(&plain).map_err(|_| format!("{:?} is no name for a type", headline(given, 80)))
 }
 
 /// An object of the team file as fields of a definition.
@@ -391,6 +408,62 @@ mod tests {
     fn types(agents: &str) -> Result<Team, String> {
         let text = format!("{{\"teammates\": {{\"a\": {{}}}}, \"agents\": {agents}}}");
         read_team(&text, "t", &|_| Ok(Vec::new())).map_err(|faults| listing(&faults))
+    }
+
+    #[test]
+    fn what_an_agent_file_denies_is_never_had() {
+        let denials = [
+            "disallowedTools: '*'",
+            "disallowedTools: [Bash, 'Write, Edit']",
+            "disallowedTools: Bash(rm, Write",
+            "disallowedTools: Bash Write",
+            "permissions: {tools: {'bash(rm': deny}}",
+            "permissions: {tools: {'bash(rm': ask}}",
+            "disallowedTools: Bash # never\nx: a: b",
+        ];
+        let mut told = String::new();
+        for denial in denials {
+            let text = format!("---\nname: it\n{denial}\n---\nWork.");
+            let file = AgentFile { path: "agents/a.md".to_owned(), text: Ok(text) };
+            let team = read_team(r#"{"teammates": {"a": {}}}"#, "t", &|_| Ok(vec![file.clone()]));
+            let team = team.unwrap();
+            let has = |it: &AgentType| {
+                let tools = ["bash", "write_file", "read_file"];
+                tools.into_iter().filter(|tool| it.lets(tool)).collect::<Vec<_>>().join(" ")
+            };
+            let has = team.types.get(&TypeName::named("it")).map(has);
+            writeln!(told, "{denial:?}: {has:?} {}", team.reports.join(" | ")).unwrap();
+        }
+        expect![[r#"
+            "disallowedTools: '*'": Some("") 
+            "disallowedTools: [Bash, 'Write, Edit']": Some("read_file") 
+            "disallowedTools: Bash(rm, Write": None agents/a.md: it is not used: "Bash(rm, Write" has no `)` at its end
+            "disallowedTools: Bash Write": None agents/a.md: it is not used: "Bash Write" is no rule: write `tool` or `tool(pattern)`
+            "permissions: {tools: {'bash(rm': deny}}": None agents/a.md: it is not used: "bash(rm" has no `)` at its end
+            "permissions: {tools: {'bash(rm': ask}}": None agents/a.md: it is not used: "bash(rm" has no `)` at its end
+            "disallowedTools: Bash # never\nx: a: b": None agents/a.md: it is not used: "Bash # never" is no rule: write `tool` or `tool(pattern)`
+        "#]].assert_eq(&told);
+    }
+
+    #[test]
+    fn a_missing_type_is_explained_by_its_report_and_no_other() {
+        let file = |name: &str| AgentFile {
+            path: format!("teams/agents/{name}.md"),
+            text: Ok("---\nname: reviewer\nmaxTurns: many\n---\nReview.".to_owned()),
+        };
+        let of = |wanted: &str| {
+            let text = format!(
+                r#"{{"teammates": {{"a": {{"type": "{wanted}"}}}}, "agents": {{"user": {{}}}}}}"#
+            );
+            let faults = read_team(&text, "t", &|_| Ok(vec![file("code")])).unwrap_err();
+            listing(&faults)
+        };
+        expect![[r#"
+            1:30: "type" is "reviewer", which is no type; there are analyst, code-review, explore, general, general-purpose and plan (teams/agents/code.md: reviewer is not used: "maxTurns" has to be a whole number from 1)
+            1:55: "user" is no name of a type: it is reserved
+            1:30: "type" is "view", which is no type; there are analyst, code-review, explore, general, general-purpose and plan
+            1:51: "user" is no name of a type: it is reserved
+        "#]].assert_eq(&(of("reviewer") + &of("view")));
     }
 
     #[test]

@@ -277,15 +277,18 @@ impl<'a> TypeReader<'a> {
                 self.notes
                     .push(format!("{key:?} is empty, so it has no tools; leave it out for all"));
             }
-            if !names.iter().any(|name| name == "*" || name == "all") {
+            if !names.iter().any(|name| is_all(name)) {
                 let patterns = names.iter().filter_map(|name| self.pattern(key, name, List::Allow));
                 it.tools = Some(patterns.collect());
             }
         }
         if let Some((key, value)) = self.get("disallowed_tools") {
-            for name in self.names(key, value).unwrap_or_default() {
-                let pattern = self.pattern(key, &name, List::Deny);
-                it.disallowed_tools.extend(pattern);
+            let names = self.names(key, value).unwrap_or_default();
+            if names.iter().any(|name| is_all(name)) {
+                it.tools = Some(Vec::new());
+            }
+            for name in names.iter().filter(|name| !is_all(name)) {
+                it.disallowed_tools.extend(self.pattern(key, name, List::Deny));
             }
         }
     }
@@ -295,7 +298,7 @@ impl<'a> TypeReader<'a> {
         match value {
             Value::String(text) => Some(apart(text)),
             Value::Array(list) if list.iter().all(Value::is_string) => {
-                Some(list.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+                Some(list.iter().filter_map(Value::as_str).flat_map(apart).collect())
             }
             Value::Null if self.manner == Manner::Lenient => Some(Vec::new()),
             _ => {
@@ -314,7 +317,9 @@ impl<'a> TypeReader<'a> {
         let pattern = match Pattern::parse(name) {
             Ok(pattern) => pattern,
             Err(why) => {
-                self.fault_or_note(&[key], why);
+                // What is denied and left out would be had.
+                let tell = if list == List::Deny { Self::fault } else { Self::fault_or_note };
+                tell(self, &[key], why);
                 return None;
             }
         };
@@ -396,7 +401,8 @@ impl<'a> TypeReader<'a> {
                     let shown = headline(name, 80);
                     self.fault_or_note(&way, format!("no tool is called {shown}"));
                 }
-                Err(why) => self.fault_or_note(&way, why),
+                Err(why) if ruling == Ruling::Allow => self.fault_or_note(&way, why),
+                Err(why) => self.fault(&way, why),
             }
         }
     }
@@ -451,6 +457,10 @@ enum List {
     Deny,
 }
 
+fn is_all(name: &str) -> bool {
+    name == "*" || name == "all"
+}
+
 /// The parts of a text between commas that stand in no brackets.
 fn apart(text: &str) -> Vec<String> {
     let (mut parts, mut depth) = (vec![String::new()], 0_usize);
@@ -474,7 +484,7 @@ fn apart(text: &str) -> Vec<String> {
 fn subtree(text: &str) -> Result<String, String> {
     let path = text.trim().trim_end_matches("/**").trim_end_matches("/*").trim_end_matches('/');
     let path = path.strip_prefix("./").unwrap_or(path);
-    if text.trim() == "/" {
+    if path.is_empty() && text.trim().starts_with('/') {
         return Ok("/".to_owned());
     }
     if path.split('/').any(|part| part == "..") {
