@@ -103,12 +103,17 @@ impl Desk {
         Self {
             agent_type: it.clone(),
             system: told.join("\n\n"),
-            provider: Arc::clone(&self.provider).for_subagents(),
+            provider: self.provider_of_subagents(),
             tools: self.tools.narrowed(it),
             kit: narrowed_kit(self.kit.clone(), it, &rights),
             rights,
             plan_required: it.plan_required,
         }
+    }
+
+    /// Who thinks for the subagents of whoever sits here.
+    pub fn provider_of_subagents(&self) -> Arc<dyn Provider> {
+        self.provider.for_subagents().unwrap_or_else(|| Arc::clone(&self.provider))
     }
 
     /// The same with nobody to ask.

@@ -161,12 +161,12 @@ impl Office {
 
     /// Whether `name` could do a task, as what the task says.
     pub fn can_do(&self, name: &AgentName, task: &Task) -> bool {
-        let provider = &self.desk(name).provider;
+        let desk = self.desk(name);
         match &task.agent_type {
-            None => provider.can_do(task.work()),
+            None => desk.provider.can_do(task.work()),
             Some(as_what) => {
                 let known = self.team.types.get(as_what).is_some_and(AgentType::may_be_spawned);
-                known && Arc::clone(provider).for_subagents().can_do(task.work())
+                known && desk.provider_of_subagents().can_do(task.work())
             }
         }
     }

@@ -122,7 +122,7 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
     let provider = &run.desk.provider;
     let reply = match run.scope.call("model", |cancel| provider.complete(&request, cancel)) {
         Ok(Ok(reply)) => reply,
-        Ok(Err(why @ (ProviderError::Passing(_) | ProviderError::Final(_)))) => {
+        Ok(Err(why @ (ProviderError::Passing { .. } | ProviderError::Final(_)))) => {
             return Ok(Some(Ended::failed(why.to_string())));
         }
         Ok(Err(ProviderError::TooLong)) => {

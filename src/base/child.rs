@@ -12,7 +12,10 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    process::{Pid, Signal, kill_process_group},
+};
 
 use super::{Interrupted, Moment, Scope, broken, clock::Alive, left_overs::Mark, thread::Thread};
 
@@ -24,10 +27,20 @@ pub struct Launch {
     pub cwd: PathBuf,
     /// The whole environment; the mark is added.
     pub env: BTreeMap<OsString, OsString>,
-    /// Takes standard output and standard error.
+    /// What it reads; nothing where there is none.
+    pub input: Option<File>,
+    /// Takes standard output, and standard error where that has no file of its own.
     pub output: File,
+    /// Takes standard error.
+    pub errors: Option<File>,
     /// Names the folder and the run, so that left-overs are found without a record.
     pub mark: Mark,
+}
+
+/// A file in memory, which ends with its last handle: for what goes into and comes out of a child
+/// and nobody looks at later.
+pub fn unnamed_file(name: &str) -> io::Result<File> {
+    Ok(File::from(memfd_create(name, MemfdFlags::CLOEXEC)?))
 }
 
 /// A running child and its group.
@@ -46,14 +59,15 @@ impl Child {
         let [program, arguments @ ..] = launch.argv.as_slice() else {
             broken("a launch names a program")
         };
+        let errors = launch.errors.map_or_else(|| launch.output.try_clone(), Ok)?;
         let mut child = Command::new(program)
             .args(arguments)
             .current_dir(&launch.cwd)
             .env_clear()
             .envs(&launch.env)
             .env(Mark::VARIABLE, launch.mark.to_string())
-            .stdin(Stdio::null())
-            .stderr(launch.output.try_clone()?)
+            .stdin(launch.input.map_or_else(Stdio::null, Stdio::from))
+            .stderr(errors)
             .stdout(launch.output)
             .process_group(0)
             .spawn()?;

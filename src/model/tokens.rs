@@ -1,14 +1,25 @@
-//! Tokens: what the calls of a model have cost.
+//! Tokens: what the calls of a model have taken.
 
 use serde::{Deserialize, Serialize};
 
 /// Tokens of one call, or of many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens {
-    /// Read by the model.
+    /// Read by the model anew: neither from its cache nor into it.
     pub input: u64,
     /// Written by the model.
     pub output: u64,
+    /// Read by the model from its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_read: u64,
+    /// Read by the model and put into its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands references")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Tokens {
@@ -20,6 +31,27 @@ impl Tokens {
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
-        Self { input: self.input + other.input, output: self.output + other.output }
+        Self {
+            input: self.input.saturating_add(other.input),
+            output: self.output.saturating_add(other.output),
+            cache_read: self.cache_read.saturating_add(other.cache_read),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+        }
+    }
+
+    /// All that the model has read, from its cache and into it, too.
+    pub fn read(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// All that was read and written.
+    pub fn total(&self) -> u64 {
+        self.read().saturating_add(self.output)
+    }
+}
+
+impl std::ops::AddAssign for Tokens {
+    fn add_assign(&mut self, other: Self) {
+        *self = self.plus(other);
     }
 }

@@ -2,9 +2,23 @@
 //!
 //! It runs no tool, keeps no state between calls and knows no file of ours.
 
+mod anthropic;
 pub mod clerk;
+mod command;
+mod config;
+mod events;
+mod fault;
+mod frame;
+mod http;
+mod limiter;
+mod openai;
+mod proxy;
+mod retry;
+mod rounds;
+mod secret;
+mod wire;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{
     base::Cancel,
@@ -12,6 +26,11 @@ use crate::{
 };
 
 pub use clerk::Clerk;
+pub use config::{CommandIo, ProviderConfig, Settings, Thinking, open};
+pub use frame::{FRAMES_EXPLAINED, framed};
+pub use limiter::Limiter;
+pub use retry::{Patience, Retrying};
+pub use secret::Secret;
 
 /// What a model is asked with.
 pub struct Request<'a> {
@@ -46,8 +65,15 @@ pub struct Reply {
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// It may go better later.
-    #[error("for now: {0}")]
-    Passing(String),
+    #[error("for now: {why}")]
+    Passing {
+        /// What went wrong.
+        why: String,
+        /// How long the vendor asks to wait.
+        after: Option<Duration>,
+        /// Whether the vendor has too much to do for everybody.
+        is_overload: bool,
+    },
     /// The conversation is longer than the model can read.
     #[error("the conversation is too long for the model")]
     TooLong,
@@ -56,13 +82,22 @@ pub enum ProviderError {
     Final(String),
 }
 
+impl ProviderError {
+    /// What may go better when it is tried again.
+    pub fn passing(why: impl Into<String>) -> Self {
+        Self::Passing { why: why.into(), after: None, is_overload: false }
+    }
+}
+
 /// A source of turns.
 pub trait Provider: Send + Sync {
     /// Blocks until the model's turn is there; ends soon after `cancel` fires.
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError>;
 
-    /// Who thinks for the subagents of whoever this one thinks for.
-    fn for_subagents(self: Arc<Self>) -> Arc<dyn Provider>;
+    /// Who thinks for the subagents of whoever this one thinks for, where that is another.
+    fn for_subagents(&self) -> Option<Arc<dyn Provider>> {
+        None
+    }
 
     /// Whether it is worth giving it work with this text: a model takes what it is given.
     fn can_do(&self, text: &str) -> bool {

@@ -171,7 +171,9 @@ impl Job {
             argv,
             cwd: self.kit.workspace.path().to_path_buf(),
             env: self.env.clone(),
+            input: None,
             output: output.try_clone()?,
+            errors: None,
             mark: self.caller.mark.clone(),
         };
         Child::start(launch, scope)

@@ -41,6 +41,7 @@ const DEPENDENCIES: &[&str] = &[
     "signal-hook",
     "strsim",
     "thiserror",
+    "ureq",
 ];
 
 const TOP_LEVEL: &[&str] = &[

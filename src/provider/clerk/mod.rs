@@ -127,9 +127,9 @@ impl Clerk {
 
 impl Provider for Clerk {
     /// A subagent carries out the lines it is given: the script is its caller's.
-    fn for_subagents(self: Arc<Self>) -> Arc<dyn Provider> {
+    fn for_subagents(&self) -> Option<Arc<dyn Provider>> {
         let (name, is_program) = (self.name.clone(), self.is_program);
-        Arc::new(Self { name, script: Script::default(), is_program })
+        Some(Arc::new(Self { name, script: Script::default(), is_program }))
     }
 
     fn can_do(&self, text: &str) -> bool {

@@ -1,0 +1,230 @@
+//! What a provider is made of, as plain data, and the making.
+
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+
+use ureq::http::Uri;
+
+use super::{
+    Limiter, Patience, Provider, Retrying, Secret,
+    anthropic::Anthropic,
+    command::Command,
+    http::{Http, Timeouts},
+    openai::OpenAi,
+    proxy::proxy_for,
+    wire::Wire,
+};
+use crate::base::Clock;
+
+/// How many calls to one vendor may be under way at a time.
+const MOST_IN_FLIGHT: usize = 32;
+const ANTHROPIC: &str = "https://api.anthropic.com";
+const OPENAI: &str = "https://api.openai.com/v1";
+
+/// Who thinks, and how it is reached.
+#[derive(Debug, Clone)]
+pub enum ProviderConfig {
+    /// Anthropic's Messages API.
+    Anthropic {
+        /// The server, where it is not Anthropic's own.
+        base_url: Option<String>,
+        /// The key.
+        key: Secret,
+        /// What is asked for.
+        settings: Settings,
+    },
+    /// Chat completions of OpenAI, or of a server that speaks like it.
+    OpenAi {
+        /// The address that `/chat/completions` is put behind, where it is not OpenAI's own.
+        base_url: Option<String>,
+        /// The key; a server on this machine needs none.
+        key: Option<Secret>,
+        /// What is asked for.
+        settings: Settings,
+    },
+    /// A program that is started for each turn.
+    Command {
+        /// The program and its arguments.
+        argv: Vec<OsString>,
+        /// What it reads and writes.
+        io: CommandIo,
+        /// Where it starts.
+        cwd: PathBuf,
+        /// Its whole environment.
+        env: BTreeMap<OsString, OsString>,
+        /// How long it may take.
+        timeout: Duration,
+        /// The mailbox folder, by which its left-overs are found.
+        folder: PathBuf,
+    },
+}
+
+/// What a model is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// The model.
+    pub model: String,
+    /// The model that is asked after repeated overload.
+    pub fallback: Option<String>,
+    /// The most tokens of one answer.
+    pub max_tokens: Option<u32>,
+    /// How freely it chooses its words.
+    pub temperature: Option<f64>,
+    /// Whether it thinks before it answers.
+    pub thinking: Thinking,
+    /// How often and how long to try.
+    pub patience: Patience,
+}
+
+impl Settings {
+    /// `model` with nothing said about it.
+    pub fn of(model: &str) -> Self {
+        Self {
+            model: model.to_owned(),
+            fallback: None,
+            max_tokens: None,
+            temperature: None,
+            thinking: Thinking::Unset,
+            patience: Patience::default(),
+        }
+    }
+}
+
+/// Whether a model thinks before it answers, in words that it hands back later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thinking {
+    /// As the model does by itself.
+    Unset,
+    /// As much as it finds right.
+    Adaptive,
+    /// With at most so many tokens.
+    Budget(u32),
+}
+
+/// What a program for turns reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommandIo {
+    /// Conversation and tools as a JSON object in, an answer object out.
+    Json,
+    /// The text of the work in, the answer out; the exit code says whether it went well.
+    Text,
+}
+
+/// Makes the provider. Whoever shares it shares its limits, so a team opens each once.
+pub fn open(config: &ProviderConfig, clock: &Clock) -> Result<Arc<dyn Provider>, String> {
+    match config {
+        ProviderConfig::Anthropic { base_url, key, settings } => {
+            if key.expose().is_empty() {
+                return Err("there is no API key: set ANTHROPIC_API_KEY".to_owned());
+            }
+            let base = base_url.as_deref().unwrap_or(ANTHROPIC);
+            let make = |model: &str| {
+                // Accept the address with or without its version.
+                let base = trimmed(base).trim_end_matches("/v1");
+                let wire = wire(&format!("{base}/v1/messages"), Some(key), clock)?;
+                Ok(Anthropic::new(wire, model, settings))
+            };
+            Ok(Arc::new(retrying(make, settings, clock)?))
+        }
+        ProviderConfig::OpenAi { base_url, key, settings } => {
+            let base = base_url.as_deref().unwrap_or(OPENAI);
+            if base == OPENAI && key.is_none() {
+                return Err("there is no API key: set OPENAI_API_KEY".to_owned());
+            }
+            let make = |model: &str| {
+                let url = format!("{}/chat/completions", trimmed(base));
+                Ok(OpenAi::new(wire(&url, key.as_ref(), clock)?, model, settings))
+            };
+            Ok(Arc::new(retrying(make, settings, clock)?))
+        }
+        ProviderConfig::Command { argv, io, cwd, env, timeout, folder } => {
+            if argv.is_empty() {
+                return Err("the command names no program".to_owned());
+            }
+            Ok(Arc::new(Command {
+                argv: argv.clone(),
+                io: *io,
+                cwd: cwd.clone(),
+                env: env.clone(),
+                timeout: *timeout,
+                folder: folder.clone(),
+                clock: clock.clone(),
+            }))
+        }
+    }
+}
+
+fn retrying<P: Provider>(
+    make: impl Fn(&str) -> Result<P, String>,
+    settings: &Settings,
+    clock: &Clock,
+) -> Result<Retrying<P>, String> {
+    if settings.model.trim().is_empty() {
+        return Err("\"model\" names no model".to_owned());
+    }
+    let fallback = settings.fallback.as_deref().map(&make).transpose()?;
+    Ok(Retrying::new(make(&settings.model)?, fallback, settings.patience, clock.clone()))
+}
+
+fn trimmed(base: &str) -> &str {
+    base.trim().trim_end_matches('/')
+}
+
+/// The way to `url`, which names a server that can be called.
+fn wire(url: &str, key: Option<&Secret>, clock: &Clock) -> Result<Wire, String> {
+    let wrong = || "base_url is no address such as http://localhost:11434/v1".to_owned();
+    let target: Uri = url.parse().map_err(|_| wrong())?;
+    if !matches!(target.scheme_str(), Some("http" | "https")) || target.host().is_none() {
+        return Err(wrong());
+    }
+    if target.authority().is_some_and(|it| it.as_str().contains('@')) {
+        return Err("base_url holds a name or password: give the key apart from it".to_owned());
+    }
+    let has_key = key.is_some_and(|key| !key.expose().is_empty());
+    let key = key.filter(|_| has_key).cloned();
+    if key.as_ref().is_some_and(|key| !key.expose().bytes().all(|it| it.is_ascii_graphic())) {
+        return Err("the API key holds characters that no key has".to_owned());
+    }
+    let proxy = proxy_for(&target, |name| std::env::var(name).ok())?;
+    Ok(Wire {
+        url: url.to_owned(),
+        key,
+        http: Http::new(clock.clone(), Timeouts::default(), proxy),
+        limiter: Limiter::new(clock.clone(), MOST_IN_FLIGHT),
+        clock: clock.clone(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(base_url: &str, key: &str, model: &str) -> String {
+        let config = ProviderConfig::Anthropic {
+            base_url: Some(base_url.to_owned()),
+            key: Secret::new(key),
+            settings: Settings::of(model),
+        };
+        assert!(!format!("{config:?}").contains("sk-1"), "{config:?}");
+        open(&config, &Clock::real()).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn what_can_not_be_reached_is_said_at_once() {
+        assert_eq!(why("https://api.anthropic.com/", "sk-1", "m"), "");
+        assert_eq!(why("http://localhost:1/v1", "sk-1", "m"), "");
+        assert!(why("https://x.org", "", "m").contains("ANTHROPIC_API_KEY"));
+        assert!(why("https://x.org", "sk-1", " ").contains("model"));
+        assert!(why("https://x.org", "sk-\u{1}", "m").contains("characters"));
+        assert!(why("https://me:sk-2@x.org", "sk-1", "m").contains("apart"));
+        for odd in ["", "x.org", "ftp://x.org", "http://", "/v1"] {
+            assert!(why(odd, "sk-1", "m").contains("no address"), "{odd}");
+        }
+        let openai = |base_url: Option<&str>| {
+            let base_url = base_url.map(str::to_owned);
+            let settings = Settings::of("m");
+            open(&ProviderConfig::OpenAi { base_url, key: None, settings }, &Clock::real()).err()
+        };
+        assert!(openai(None).unwrap().contains("OPENAI_API_KEY"));
+        assert_eq!(openai(Some("http://localhost:11434/v1")), None);
+    }
+}

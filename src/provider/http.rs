@@ -1,0 +1,203 @@
+//! One POST and its streamed answer: a limit for each step, none for the whole, an end at any time
+//! from outside, and no more bytes than anybody could want.
+
+use std::{io::Read, sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
+use ureq::{
+    Agent, Body, BodyReader, Error, Proxy,
+    http::{HeaderMap, Request, Response},
+};
+
+use super::ProviderError;
+use crate::base::{
+    Cancel, Clock, Wake,
+    text::headline,
+    thread::{Thread, caught},
+};
+
+/// The most bytes of one answer, unpacked.
+const MOST_BODY: u64 = 64 << 20;
+/// The most bytes of the body of an error.
+const MOST_ERROR: u64 = 64 << 10;
+/// What is told of a call that was ended from outside.
+const ENDED: &str = "the call was ended";
+
+/// How long each step may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Timeouts {
+    /// Finding the server's address.
+    pub resolve: Duration,
+    /// Connecting, with the proxy and TLS.
+    pub connect: Duration,
+    /// Sending the request.
+    pub send: Duration,
+    /// From there to the first byte of the answer.
+    pub first_byte: Duration,
+    /// From one byte to the next. It bounds the wait for the first byte, too.
+    pub between_bytes: Duration,
+}
+
+impl Default for Timeouts {
+    /// A model on this machine may read for minutes before it says its first word.
+    fn default() -> Self {
+        Self {
+            resolve: Duration::from_secs(10),
+            connect: Duration::from_secs(15),
+            send: Duration::from_mins(2),
+            first_byte: Duration::from_mins(5),
+            between_bytes: Duration::from_mins(5),
+        }
+    }
+}
+
+/// Makes calls, each on a connection of its own: a call that is ended takes no other with it.
+#[derive(Clone)]
+pub struct Http {
+    clock: Clock,
+    timeouts: Timeouts,
+    proxy: Option<Proxy>,
+}
+
+/// An answer whose body is still to come.
+pub struct Answer {
+    /// The HTTP status.
+    pub status: u16,
+    headers: HeaderMap,
+    body: BodyReader<'static>,
+    taken: u64,
+}
+
+impl Http {
+    /// For calls through `proxy`.
+    pub fn new(clock: Clock, timeouts: Timeouts, proxy: Option<Proxy>) -> Self {
+        Self { clock, timeouts, proxy }
+    }
+
+    /// Sends `body` and gives the answer once its head is there. When `cancel` fires the call and
+    /// the reading of the answer end at once.
+    ///
+    /// The head is waited for on another thread: looking up a name and connecting can't be ended,
+    /// so that thread is left behind and ends by itself.
+    pub fn post(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+        cancel: &Cancel,
+    ) -> Result<Answer, ProviderError> {
+        let request = request(url, headers, body)?;
+        let (agent, wake, slot) = (self.agent(), Wake::default(), Arc::new(Mutex::new(None)));
+        {
+            let (agent, wake) = (agent.clone(), wake.clone());
+            cancel.arm(move || {
+                agent.shutdown();
+                wake.notify();
+            });
+        }
+        let (answer, ready) = (Arc::clone(&slot), wake.clone());
+        let thread = Thread::start("http", move || {
+            let got = caught(|| agent.run(request));
+            *answer.lock() = Some(got);
+            ready.notify();
+        });
+        let thread = thread.map_err(|why| ProviderError::passing(format!("no thread: {why}")))?;
+        loop {
+            let seen = wake.seen();
+            if cancel.fired() {
+                thread.leave();
+                return Err(ProviderError::passing(ENDED));
+            }
+            let got = slot.lock().take();
+            match got {
+                Some(Ok(Ok(response))) => return Ok(Answer::of(response)),
+                Some(Ok(Err(why))) => return Err(trouble(&why)),
+                Some(Err(panic)) => return Err(ProviderError::Final(format!("HTTP: {panic}"))),
+                None => wake.wait(&self.clock, seen, None),
+            }
+        }
+    }
+
+    fn agent(&self) -> Agent {
+        let Timeouts { resolve, connect, send, first_byte, between_bytes } = self.timeouts;
+        Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(self.proxy.clone())
+            .user_agent(concat!("postroom/", env!("CARGO_PKG_VERSION")))
+            .timeout_resolve(Some(resolve))
+            .timeout_connect(Some(connect))
+            .timeout_send_request(Some(send))
+            .timeout_send_body(Some(send))
+            .timeout_recv_response(Some(first_byte))
+            .timeout_per_read(Some(between_bytes))
+            .timeout_per_write(Some(between_bytes))
+            .build()
+            .new_agent()
+    }
+}
+
+impl Answer {
+    fn of(response: Response<Body>) -> Self {
+        let (parts, body) = response.into_parts();
+        let body = body.into_with_config().limit(u64::MAX).reader();
+        Self { status: parts.status.as_u16(), headers: parts.headers, body, taken: 0 }
+    }
+
+    /// A header, where it is there and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// The next bytes of the body; 0 at its end.
+    pub fn read(&mut self, into: &mut [u8]) -> Result<usize, ProviderError> {
+        let count = self.body.read(into).map_err(|why| trouble(&Error::from(why)))?;
+        self.taken += count as u64;
+        if self.taken > MOST_BODY {
+            let why = format!("the model's answer is longer than {} MiB", MOST_BODY >> 20);
+            return Err(ProviderError::Final(why));
+        }
+        Ok(count)
+    }
+
+    /// As much of the body as tells what went wrong.
+    pub fn error_text(&mut self) -> String {
+        let mut bytes = Vec::new();
+        // What came before a broken connection is better than nothing.
+        let _ = self.body.by_ref().take(MOST_ERROR).read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+fn request(
+    url: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> Result<Request<Vec<u8>>, ProviderError> {
+    let mut request = Request::post(url).header("content-type", "application/json");
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    // The fault is not repeated: it may lie in a key.
+    let why = "base_url or the API key holds characters that can't be sent";
+    request.body(body).map_err(|_| ProviderError::Final(why.to_owned()))
+}
+
+/// What failed on the way to the server: most of it may go better later.
+fn trouble(why: &Error) -> ProviderError {
+    let text = match why {
+        Error::Timeout(what) => format!("the model's server took too long ({what:?})"),
+        Error::HostNotFound => "the model's server was not found; check base_url".to_owned(),
+        Error::BadUri(_) => return ProviderError::Final("base_url is no http address".to_owned()),
+        Error::Http(_) | Error::InvalidProxyUrl | Error::TlsRequired | Error::Tls(_) => {
+            return ProviderError::Final(format!("the model's server: {why}"));
+        }
+        Error::Rustls(_) => {
+            let text = "the model's server has no certificate that can be trusted";
+            return ProviderError::Final(format!("{text}: {why}"));
+        }
+        other => format!("the model's server: {}", headline(&other.to_string(), 200)),
+    };
+    ProviderError::passing(text)
+}

@@ -1,0 +1,173 @@
+//! One call to a vendor: let through, sent, and its streamed answer folded event by event.
+
+use serde_json::Value;
+
+use super::{
+    Limiter, ProviderError, Secret,
+    events::{Event, Events},
+    fault::{Refusal, retry_after},
+    http::{Answer, Http},
+};
+use crate::base::{Cancel, Clock, text::headline};
+
+/// How many bytes are read at once.
+const PIECE: usize = 16 << 10;
+/// How many bytes of a request are about one token.
+const BYTES_A_TOKEN: u64 = 4;
+
+/// The way to one vendor.
+pub struct Wire {
+    /// The address that calls go to.
+    pub url: String,
+    /// The key, where one is needed.
+    pub key: Option<Secret>,
+    /// What makes the calls.
+    pub http: Http,
+    /// What lets them through.
+    pub limiter: Limiter,
+    /// Tells how far a date is.
+    pub clock: Clock,
+}
+
+/// Whether more of an answer is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// It goes on.
+    More,
+    /// It is whole.
+    Whole,
+}
+
+/// Puts an answer together.
+pub trait Fold {
+    /// Takes the next event.
+    fn event(&mut self, event: &Event) -> Result<Flow, ProviderError>;
+
+    /// Takes an answer that came in one piece instead of events.
+    fn document(&mut self, document: Value) -> Result<(), ProviderError>;
+
+    /// Whether what has come is an answer although the stream ended here.
+    fn is_enough(&self) -> bool;
+}
+
+impl Wire {
+    /// Sends `body` and folds the answer.
+    pub fn ask(
+        &self,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+        fold: &mut impl Fold,
+        cancel: &Cancel,
+    ) -> Result<(), ProviderError> {
+        let asked = self.ask_openly(headers, body, fold, cancel);
+        asked.map_err(|error| self.without_key(error))
+    }
+
+    fn ask_openly(
+        &self,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+        fold: &mut impl Fold,
+        cancel: &Cancel,
+    ) -> Result<(), ProviderError> {
+        let _pass = self.limiter.enter(body.len() as u64 / BYTES_A_TOKEN, cancel)?;
+        let mut answer = self.http.post(&self.url, headers, body, cancel)?;
+        self.limiter.learn(|name| answer.header(name));
+        if answer.status != 200 {
+            return Err(self.refusal(&mut answer));
+        }
+        if answer.header("content-type").is_some_and(|it| it.starts_with("text/html")) {
+            let why = "the model's server answered with a web page; check base_url";
+            return Err(ProviderError::Final(why.to_owned()));
+        }
+        fold_answer(&mut answer, fold)
+    }
+
+    fn refusal(&self, answer: &mut Answer) -> ProviderError {
+        let body = answer.error_text();
+        let milliseconds = || {
+            let millis = answer.header("retry-after-ms")?.trim().parse().ok()?;
+            Some(std::time::Duration::from_millis(millis))
+        };
+        let after = milliseconds()
+            .or_else(|| retry_after(answer.header("retry-after")?, self.clock.wall()));
+        let names = ["request-id", "x-request-id"];
+        let request = names.iter().find_map(|name| answer.header(name));
+        if let Some(after) = after {
+            self.limiter.hold(after);
+        }
+        Refusal { status: answer.status, after, request, body: &body }.error()
+    }
+
+    fn without_key(&self, error: ProviderError) -> ProviderError {
+        let Some(key) = &self.key else { return error };
+        match error {
+            ProviderError::Passing { why, after, is_overload } => {
+                ProviderError::Passing { why: key.hide(&why), after, is_overload }
+            }
+            ProviderError::TooLong => ProviderError::TooLong,
+            ProviderError::Final(why) => ProviderError::Final(key.hide(&why)),
+        }
+    }
+}
+
+/// Reads until the answer is whole. What comes behind that is not waited for.
+fn fold_answer(answer: &mut Answer, fold: &mut impl Fold) -> Result<(), ProviderError> {
+    let (mut events, mut piece, mut document) = (Events::default(), vec![0; PIECE], Vec::new());
+    let mut is_document = None;
+    loop {
+        let read = match answer.read(&mut piece) {
+            Err(_) if fold.is_enough() => return Ok(()),
+            read => read?,
+        };
+        let bytes = piece.get(..read).unwrap_or_default();
+        if read == 0 {
+            break;
+        }
+        // No event begins with a brace: this is an answer in one piece.
+        let first = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+        if is_document.is_none() {
+            is_document = first.map(|byte| *byte == b'{');
+        }
+        if is_document == Some(true) {
+            document.extend_from_slice(bytes);
+            continue;
+        }
+        let taken = events.take(bytes).map_err(|why| ProviderError::Final(why.to_string()))?;
+        for event in taken {
+            if fold.event(&event)? == Flow::Whole {
+                return Ok(());
+            }
+        }
+    }
+    if is_document == Some(true) {
+        let value = serde_json::from_slice(&document);
+        return fold.document(value.map_err(|why| broken_off(&why.to_string()))?);
+    }
+    if let Some(event) = events.finish()
+        && fold.event(&event)? == Flow::Whole
+    {
+        return Ok(());
+    }
+    if fold.is_enough() { Ok(()) } else { Err(broken_off("it ended before its end")) }
+}
+
+/// An answer that is not whole.
+pub fn broken_off(why: &str) -> ProviderError {
+    ProviderError::passing(format!("the model's answer broke off: {}", headline(why, 200)))
+}
+
+/// The data of an event as JSON.
+pub fn parsed(event: &Event) -> Result<Value, ProviderError> {
+    serde_json::from_str(&event.data).map_err(|why| broken_off(&why.to_string()))
+}
+
+/// A number in a JSON object; 0 where it is missing.
+pub fn number(value: &Value, key: &str) -> u64 {
+    value.get(key).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// A text in a JSON object; empty where it is missing.
+pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
