@@ -1,6 +1,6 @@
 //! What a provider is made of, as plain data, and the making.
 
-use std::{collections::BTreeMap, ffi::OsString, path::PathBuf, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use ureq::http::Uri;
 
@@ -8,7 +8,7 @@ use super::{
     Limiter, Patience, Provider, Retrying, Secret,
     anthropic::Anthropic,
     command::Command,
-    http::{Http, Timeouts},
+    http::{Bounds, Http},
     openai::OpenAi,
     proxy::proxy_for,
     wire::Wire,
@@ -21,7 +21,7 @@ const ANTHROPIC: &str = "https://api.anthropic.com";
 const OPENAI: &str = "https://api.openai.com/v1";
 
 /// Who thinks, and how it is reached.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum ProviderConfig {
     /// Anthropic's Messages API.
     Anthropic {
@@ -56,6 +56,22 @@ pub enum ProviderConfig {
         /// The mailbox folder, by which its left-overs are found.
         folder: PathBuf,
     },
+}
+
+impl fmt::Debug for ProviderConfig {
+    /// Names what is reached and leaves out all that may hold a key.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, settings) = match self {
+            Self::Anthropic { settings, .. } => ("Anthropic", settings),
+            Self::OpenAi { settings, .. } => ("OpenAi", settings),
+            Self::Command { argv, io, cwd, timeout, .. } => {
+                let mut shown = out.debug_struct("Command");
+                shown.field("program", &argv.first()).field("io", io);
+                return shown.field("cwd", cwd).field("timeout", timeout).finish_non_exhaustive();
+            }
+        };
+        out.debug_struct(name).field("settings", settings).finish_non_exhaustive()
+    }
 }
 
 /// What a model is asked for.
@@ -188,7 +204,7 @@ fn wire(url: &str, key: Option<&Secret>, clock: &Clock) -> Result<Wire, String> 
     Ok(Wire {
         url: url.to_owned(),
         key,
-        http: Http::new(clock.clone(), Timeouts::default(), proxy),
+        http: Http::new(clock.clone(), Bounds::default(), proxy),
         limiter: Limiter::new(clock.clone(), MOST_IN_FLIGHT),
         clock: clock.clone(),
     })
@@ -204,8 +220,23 @@ mod tests {
             key: Secret::new(key),
             settings: Settings::of(model),
         };
-        assert!(!format!("{config:?}").contains("sk-1"), "{config:?}");
+        assert!(!format!("{config:?}").contains("sk-"), "{config:?}");
         open(&config, &Clock::real()).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn an_environment_is_not_shown() {
+        let config = ProviderConfig::Command {
+            argv: ["think", "--key=sk-1"].map(OsString::from).to_vec(),
+            io: CommandIo::Json,
+            cwd: "/".into(),
+            env: [("KEY".into(), "sk-2".into())].into(),
+            timeout: Duration::from_secs(1),
+            folder: "/".into(),
+        };
+        let shown = format!("{config:?}");
+        assert!(shown.contains("think") && !shown.contains("sk-"), "{shown}");
+        assert!(open(&config, &Clock::real()).is_ok());
     }
 
     #[test]

@@ -32,29 +32,13 @@ impl Refusal<'_> {
             return ProviderError::TooLong;
         }
         let why = self.why(&told);
-        if !self.is_passing(&told) {
+        // A gateway that has begun to stream puts the status into the event.
+        let status = if self.status == 0 { told.code.parse().unwrap_or(0) } else { self.status };
+        if !is_passing(status, &told) {
             return ProviderError::Final(why);
         }
-        let is_overload = matches!(self.status, 503 | 529) || told.kind == "overloaded_error";
+        let is_overload = matches!(status, 503 | 529) || told.kind == "overloaded_error";
         ProviderError::Passing { why, after: self.after, is_overload }
-    }
-
-    fn is_passing(&self, told: &Told) -> bool {
-        if told.kind == "insufficient_quota" || told.code == "insufficient_quota" {
-            return false;
-        }
-        match self.status {
-            0 => !matches!(
-                told.kind.as_str(),
-                "invalid_request_error"
-                    | "authentication_error"
-                    | "permission_error"
-                    | "billing_error"
-                    | "not_found_error"
-            ),
-            408 | 409 | 425 | 429 => true,
-            status => status >= 500 && !matches!(status, 501 | 505),
-        }
     }
 
     fn why(&self, told: &Told) -> String {
@@ -77,6 +61,26 @@ impl Refusal<'_> {
             Some(request) => format!("{why} (request {})", headline(request, 100)),
             None => why,
         }
+    }
+}
+
+/// Whether it may go better later.
+fn is_passing(status: u16, told: &Told) -> bool {
+    if told.kind == "insufficient_quota" || told.code == "insufficient_quota" {
+        return false;
+    }
+    let hopeless = [
+        "invalid_request_error",
+        "authentication_error",
+        "permission_error",
+        "billing_error",
+        "not_found_error",
+    ];
+    match status {
+        408 | 409 | 425 | 429 => true,
+        400..=499 | 501 | 505 => false,
+        500.. => true,
+        _ => status == 0 && !hopeless.contains(&told.kind.as_str()),
     }
 }
 

@@ -1,11 +1,15 @@
 //! One POST and its streamed answer: a limit for each step, none for the whole, an end at any time
 //! from outside, and no more bytes than anybody could want.
 
-use std::{io::Read, sync::Arc, time::Duration};
+use std::{
+    io::{ErrorKind, Read},
+    sync::Arc,
+    time::Duration,
+};
 
 use parking_lot::Mutex;
 use ureq::{
-    Agent, Body, BodyReader, Error, Proxy,
+    Agent, Body, BodyReader, Error, Proxy, Timeout,
     http::{HeaderMap, Request, Response},
 };
 
@@ -16,16 +20,14 @@ use crate::base::{
     thread::{Thread, caught},
 };
 
-/// The most bytes of one answer, unpacked.
-const MOST_BODY: u64 = 64 << 20;
 /// The most bytes of the body of an error.
 const MOST_ERROR: u64 = 64 << 10;
 /// What is told of a call that was ended from outside.
 const ENDED: &str = "the call was ended";
 
-/// How long each step may take.
+/// How long each step may take, and how much may come.
 #[derive(Debug, Clone, Copy)]
-pub struct Timeouts {
+pub struct Bounds {
     /// Finding the server's address.
     pub resolve: Duration,
     /// Connecting, with the proxy and TLS.
@@ -36,9 +38,11 @@ pub struct Timeouts {
     pub first_byte: Duration,
     /// From one byte to the next. It bounds the wait for the first byte, too.
     pub between_bytes: Duration,
+    /// The most bytes of one answer, unpacked.
+    pub most_body: u64,
 }
 
-impl Default for Timeouts {
+impl Default for Bounds {
     /// A model on this machine may read for minutes before it says its first word.
     fn default() -> Self {
         Self {
@@ -47,6 +51,7 @@ impl Default for Timeouts {
             send: Duration::from_mins(2),
             first_byte: Duration::from_mins(5),
             between_bytes: Duration::from_mins(5),
+            most_body: 64 << 20,
         }
     }
 }
@@ -55,7 +60,7 @@ impl Default for Timeouts {
 #[derive(Clone)]
 pub struct Http {
     clock: Clock,
-    timeouts: Timeouts,
+    bounds: Bounds,
     proxy: Option<Proxy>,
 }
 
@@ -66,12 +71,13 @@ pub struct Answer {
     headers: HeaderMap,
     body: BodyReader<'static>,
     taken: u64,
+    most: u64,
 }
 
 impl Http {
     /// For calls through `proxy`.
-    pub fn new(clock: Clock, timeouts: Timeouts, proxy: Option<Proxy>) -> Self {
-        Self { clock, timeouts, proxy }
+    pub fn new(clock: Clock, bounds: Bounds, proxy: Option<Proxy>) -> Self {
+        Self { clock, bounds, proxy }
     }
 
     /// Sends `body` and gives the answer once its head is there. When `cancel` fires the call and
@@ -110,7 +116,7 @@ impl Http {
             }
             let got = slot.lock().take();
             match got {
-                Some(Ok(Ok(response))) => return Ok(Answer::of(response)),
+                Some(Ok(Ok(response))) => return Ok(Answer::of(response, self.bounds.most_body)),
                 Some(Ok(Err(why))) => return Err(trouble(&why)),
                 Some(Err(panic)) => return Err(ProviderError::Final(format!("HTTP: {panic}"))),
                 None => wake.wait(&self.clock, seen, None),
@@ -119,7 +125,8 @@ impl Http {
     }
 
     fn agent(&self) -> Agent {
-        let Timeouts { resolve, connect, send, first_byte, between_bytes } = self.timeouts;
+        let Bounds { resolve, connect, send, first_byte, between_bytes, most_body: _ } =
+            self.bounds;
         Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -139,10 +146,10 @@ impl Http {
 }
 
 impl Answer {
-    fn of(response: Response<Body>) -> Self {
+    fn of(response: Response<Body>, most: u64) -> Self {
         let (parts, body) = response.into_parts();
         let body = body.into_with_config().limit(u64::MAX).reader();
-        Self { status: parts.status.as_u16(), headers: parts.headers, body, taken: 0 }
+        Self { status: parts.status.as_u16(), headers: parts.headers, body, taken: 0, most }
     }
 
     /// A header, where it is there and is text.
@@ -154,8 +161,8 @@ impl Answer {
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, ProviderError> {
         let count = self.body.read(into).map_err(|why| trouble(&Error::from(why)))?;
         self.taken += count as u64;
-        if self.taken > MOST_BODY {
-            let why = format!("the model's answer is longer than {} MiB", MOST_BODY >> 20);
+        if self.taken > self.most {
+            let why = format!("the model's answer is longer than {} bytes", self.most);
             return Err(ProviderError::Final(why));
         }
         Ok(count)
@@ -187,7 +194,10 @@ fn request(
 /// What failed on the way to the server: most of it may go better later.
 fn trouble(why: &Error) -> ProviderError {
     let text = match why {
-        Error::Timeout(what) => format!("the model's server took too long ({what:?})"),
+        Error::Timeout(step) => format!("the model's server took too long to {}", doing(*step)),
+        Error::Io(why) if why.kind() == ErrorKind::ConnectionRefused => {
+            "nothing listens where base_url leads: the model's server does not run".to_owned()
+        }
         Error::HostNotFound => "the model's server was not found; check base_url".to_owned(),
         Error::BadUri(_) => return ProviderError::Final("base_url is no http address".to_owned()),
         Error::Http(_) | Error::InvalidProxyUrl | Error::TlsRequired | Error::Tls(_) => {
@@ -200,4 +210,15 @@ fn trouble(why: &Error) -> ProviderError {
         other => format!("the model's server: {}", headline(&other.to_string(), 200)),
     };
     ProviderError::passing(text)
+}
+
+/// What took too long.
+fn doing(step: Timeout) -> &'static str {
+    match step {
+        Timeout::Resolve => "be found",
+        Timeout::Connect => "connect",
+        Timeout::SendRequest | Timeout::SendBody | Timeout::PerWrite => "take the request",
+        Timeout::RecvResponse => "begin its answer",
+        _ => "go on with its answer",
+    }
 }

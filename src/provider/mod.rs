@@ -18,6 +18,15 @@ mod rounds;
 mod secret;
 mod wire;
 
+#[cfg(test)]
+mod bench;
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod test_server;
+#[cfg(test)]
+mod tests;
+
 use std::{sync::Arc, time::Duration};
 
 use crate::{

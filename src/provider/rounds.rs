@@ -130,7 +130,11 @@ pub fn input_of(text: &str) -> Value {
     if text.trim().is_empty() {
         return Value::Object(Map::new());
     }
-    serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
+    match serde_json::from_str(text) {
+        Ok(Value::Null) => Value::Object(Map::new()),
+        Ok(input) => input,
+        Err(_) => Value::String(text.to_owned()),
+    }
 }
 
 /// What is told of a turn that reached the limit of its tokens, within a call of `tool` or not.
@@ -194,7 +198,14 @@ mod tests {
         };
         let calls = calls.iter().map(call).collect();
         let text = "said".to_owned();
-        Turn::Model { text, calls, status: Status::Ok, decision: None, vendor: None }
+        Turn::Model {
+            text,
+            calls,
+            status: Status::Ok,
+            decision: None,
+            vendor: None,
+            tokens: crate::model::Tokens::default(),
+        }
     }
 
     fn result(id: &str) -> Turn {
@@ -264,6 +275,7 @@ mod tests {
     #[test]
     fn inputs_are_objects_or_stay_readable() {
         assert_eq!(input_of(" "), json!({}));
+        assert_eq!(input_of("null"), json!({}));
         assert_eq!(input_of("{\"a\": 1}"), json!({"a": 1}));
         assert_eq!(input_of("{\"a\": "), json!("{\"a\": "));
         assert_eq!(*as_object(&json!({"a": 1})), json!({"a": 1}));

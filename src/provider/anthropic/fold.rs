@@ -134,8 +134,8 @@ impl Fold {
             _ => Status::Ok,
         };
         let mut reply = self.reply(status, ask, ids);
-        if status == Status::Denied && reply.text.trim().is_empty() {
-            "the model refused to answer".clone_into(&mut reply.text);
+        if status == Status::Denied {
+            reply.text = refused_text(&reply.text);
         }
         Ok(Turned::Reply(reply))
     }
@@ -269,4 +269,12 @@ impl wire::Fold for Fold {
 /// Whether a block says nothing: it may not be handed back.
 fn is_blank(block: &Block) -> bool {
     block.kind() == "text" && block.field("text").trim().is_empty()
+}
+
+/// What is told of a turn that the model did not want to end.
+fn refused_text(words: &str) -> String {
+    if words.trim().is_empty() {
+        return "the model refused to answer".to_owned();
+    }
+    format!("{}\n[the model refused to go on]", words.trim_end())
 }

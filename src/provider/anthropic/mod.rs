@@ -3,6 +3,9 @@
 mod body;
 mod fold;
 
+#[cfg(test)]
+mod tests;
+
 use super::{Provider, ProviderError, Reply, Request, Settings, Thinking, rounds::Ids, wire::Wire};
 use crate::base::Cancel;
 use body::body_of;
