@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use super::{AgentName, AgentType, Message, PermissionMode, Rule, TypeName, message::resolve_lead};
+use super::{
+    AgentName, AgentType, Message, PermissionMode, ProviderEntry, Rule, TypeName,
+    message::resolve_lead, provider_entry::unknown_provider,
+};
 use crate::base::text::{headline, listed};
 
 /// A team.
@@ -20,6 +23,10 @@ pub struct Team {
     pub teammates: BTreeMap<AgentName, Teammate>,
     /// What its teammates and their subagents may be, by name: the built-in types and its own.
     pub types: BTreeMap<TypeName, AgentType>,
+    /// Who may think for them, by name: the kinds that are always there and its own.
+    pub providers: BTreeMap<String, ProviderEntry>,
+    /// Who thinks where nothing else is said.
+    pub provider: String,
     /// The type where none is named.
     pub default_type: TypeName,
     /// What becomes of a subagent of a type that is not known.
@@ -61,6 +68,10 @@ pub struct Teammate {
     pub role: String,
     /// What it is told about itself.
     pub system_prompt: String,
+    /// Who thinks for it, where its entry says so.
+    pub provider: Option<String>,
+    /// With which model, where its entry says so.
+    pub model: Option<String>,
     /// What a clerk does with each request.
     pub script: Option<Placed<String>>,
     /// How its side effects are judged.
@@ -217,6 +228,30 @@ impl Team {
     /// What `name` is.
     pub fn type_of(&self, name: &AgentName) -> Option<&AgentType> {
         self.types.get(&self.teammates.get(name)?.agent_type)
+    }
+
+    /// Who thinks for `name`: as its entry says, else as its type does. One with a script is a clerk.
+    pub fn provider_of(&self, name: &AgentName) -> &str {
+        let teammate = self.teammates.get(name);
+        let own = teammate.and_then(|it| it.provider.as_deref());
+        let of_script = teammate.and_then(|it| it.script.as_ref()).map(|_| "clerk");
+        let of_type = self.type_of(name).and_then(|it| it.provider.as_deref());
+        own.or(of_script).or(of_type).unwrap_or(&self.provider)
+    }
+
+    /// Lets `provider` think for everybody, whatever the file says.
+    pub fn let_think(&mut self, provider: &str) -> Result<(), String> {
+        if !self.providers.contains_key(provider) {
+            return Err(unknown_provider(provider, self.providers.keys()));
+        }
+        provider.clone_into(&mut self.provider);
+        for teammate in self.teammates.values_mut() {
+            (teammate.provider, teammate.model) = (Some(provider.to_owned()), None);
+        }
+        for it in self.types.values_mut() {
+            (it.provider, it.model) = (None, None);
+        }
+        Ok(())
     }
 
     /// The names for which a task is meant for `name`: its own, and that of its type unless a

@@ -10,7 +10,7 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 
 use super::{
     AgentName, AgentType, Claims, Durability, Limits, OnUnknownType, Pattern, PermissionMode,
-    Placed, Rule, Ruling, Team, TeamFault, Teammate, TypeMode, TypeName,
+    Placed, ProviderEntry, Rule, Ruling, Team, TeamFault, Teammate, TypeMode, TypeName,
     jsonc::Reader,
     team_types::{AgentFolders, Types},
 };
@@ -47,12 +47,13 @@ pub const TEAM_KEYS: &[&str] = &[
     "durability",
     "tasks",
     "start",
+    "providers",
     "agents",
     "agent_folders",
     "default_agent",
     "on_unknown_type",
 ];
-const TEAM_KEYS_TO_COME: &[&str] = &["providers", "budget", "prices", "hooks"];
+const TEAM_KEYS_TO_COME: &[&str] = &["budget", "prices", "hooks"];
 /// The keys of a teammate.
 pub const TEAMMATE_KEYS: &[&str] = &[
     "type",
@@ -61,6 +62,7 @@ pub const TEAMMATE_KEYS: &[&str] = &[
     "description",
     "system_prompt",
     "provider",
+    "model",
     "permission_mode",
     "script",
     "count",
@@ -68,7 +70,7 @@ pub const TEAMMATE_KEYS: &[&str] = &[
     "plan_required",
     "approver",
 ];
-const TEAMMATE_KEYS_TO_COME: &[&str] = &["model", "budget"];
+const TEAMMATE_KEYS_TO_COME: &[&str] = &["budget"];
 /// The keys of a team's limits.
 pub const TEAM_LIMIT_KEYS: &[&str] = &[
     "tool_timeout_s",
@@ -97,6 +99,7 @@ const MOST_OF_A_KIND: u64 = 1000;
 struct Defaults<'t> {
     mode: PermissionMode,
     types: &'t Types,
+    providers: &'t BTreeMap<String, ProviderEntry>,
 }
 
 impl<'a> Reader<'a> {
@@ -107,11 +110,12 @@ impl<'a> Reader<'a> {
         folders: &AgentFolders<'_>,
     ) -> Option<Team> {
         self.check_keys(root, "the team file", TEAM_KEYS, TEAM_KEYS_TO_COME);
-        self.check_provider(root);
+        let providers = self.providers(root);
+        let provider = self.known_provider(root, &providers);
         let name = self.team_name(root, default_name);
         let mode = self.choice(root, "permission_mode", MODES).unwrap_or(PermissionMode::Default);
-        let types = self.types(root, folders);
-        let order = self.teammates(root, &Defaults { mode, types: &types });
+        let types = self.types(root, folders, &providers);
+        let order = self.teammates(root, &Defaults { mode, types: &types, providers: &providers });
         let teammates: BTreeMap<_, _> = order.iter().cloned().collect();
         let outside = self.outside(root, &teammates);
         let lead = self.lead(root, &teammates);
@@ -121,6 +125,8 @@ impl<'a> Reader<'a> {
             lead: lead.or(first)?,
             teammates,
             types: BTreeMap::new(),
+            providers: BTreeMap::new(),
+            provider: provider.unwrap_or_else(|| "clerk".to_owned()),
             default_type: types.default_type.clone(),
             on_unknown_type: self.choice(root, "on_unknown_type", ON_UNKNOWN).unwrap_or_default(),
             reports: Vec::new(),
@@ -133,6 +139,7 @@ impl<'a> Reader<'a> {
             start: Vec::new(),
         };
         team.set_types(types);
+        team.providers = providers;
         team.approver = self.approver(root, &team).unwrap_or(team.approver);
         self.teammates_approvers(root, &mut team);
         team.tasks = self.tasks(root, &team);
@@ -214,7 +221,6 @@ impl<'a> Reader<'a> {
         defaults: &Defaults<'_>,
     ) -> Option<Teammate> {
         self.check_keys(fields, "a teammate", TEAMMATE_KEYS, TEAMMATE_KEYS_TO_COME);
-        self.check_provider(fields);
         if let (Some(_), Some(second)) = (fields.get("role"), fields.get("description")) {
             self.fault(second, "\"description\" means the same as \"role\": keep one");
         }
@@ -225,6 +231,8 @@ impl<'a> Reader<'a> {
         let role = role.map(|it| it.value).or(Some(description).filter(|_| !is_default));
         Some(Teammate {
             agent_type: it.name.clone(),
+            provider: self.known_provider(fields, defaults.providers),
+            model: self.string(fields, "model").map(|it| it.value),
             role: role.unwrap_or_default(),
             system_prompt: self
                 .string(fields, "system_prompt")
@@ -419,15 +427,6 @@ impl<'a> Reader<'a> {
                     teammate.approver = Some(approver.clone());
                 }
             }
-        }
-    }
-
-    fn check_provider(&mut self, fields: &Object<'a>) {
-        let Some(given) = self.string(fields, "provider") else { return };
-        if given.value != "clerk" {
-            let why =
-                format!("provider {:?} is not part of this version; there is clerk", given.value);
-            self.fault_at(given.place, why);
         }
     }
 }

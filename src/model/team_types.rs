@@ -6,9 +6,10 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use serde_json::Map;
 
 use super::{
-    AgentName, AgentType, Origin, Placed, Team, TypeName, built_in_types,
+    AgentName, AgentType, Origin, Placed, ProviderEntry, Team, TypeName, built_in_types,
     front_matter::front_matter,
     jsonc::Reader,
+    provider_entry::unknown_provider,
     type_file::{Defined, Manner, TYPE_FIELDS, read_type},
 };
 use crate::base::text::{headline, listed, nearest};
@@ -38,15 +39,23 @@ pub struct Types {
     pub reports: Vec<String>,
     /// The type where none is named.
     pub default_type: TypeName,
+    /// Who may think for them.
+    providers: BTreeMap<String, ProviderEntry>,
 }
 
 impl<'a> Reader<'a> {
     /// All types of a team file.
-    pub fn types(&mut self, root: &Object<'a>, folders: &AgentFolders<'_>) -> Types {
+    pub fn types(
+        &mut self,
+        root: &Object<'a>,
+        folders: &AgentFolders<'_>,
+        providers: &BTreeMap<String, ProviderEntry>,
+    ) -> Types {
         let mut types = Types {
             known: built_in_types().into_iter().map(|it| (it.name.clone(), it)).collect(),
             reports: Vec::new(),
             default_type: TypeName::named(DEFAULT_TYPE),
+            providers: providers.clone(),
         };
         self.own_types(root, &mut types);
         self.folders(root, folders, &mut types);
@@ -94,7 +103,8 @@ impl<'a> Reader<'a> {
             let Some(name) = self.kept(place, name) else { continue };
             self.check_twice(fields);
             let map = as_map(fields);
-            let read = read_type(name.clone(), Origin::TeamFile(place), &map, Manner::Strict);
+            let mut read = read_type(name.clone(), Origin::TeamFile(place), &map, Manner::Strict);
+            types.check_provider(&mut read);
             let is_fine = read.faults.is_empty();
             for (way, why) in &read.faults {
                 let place = self.place_of(entry, fields, way);
@@ -157,6 +167,15 @@ impl<'a> Reader<'a> {
 }
 
 impl Types {
+    /// A type's provider is one that there is.
+    fn check_provider(&self, read: &mut Defined) {
+        let unknown = read.agent_type.provider.clone();
+        if let Some(unknown) = unknown.filter(|it| !self.providers.contains_key(it)) {
+            let why = unknown_provider(&unknown, self.providers.keys());
+            read.faults.push((vec!["provider".to_owned()], why));
+        }
+    }
+
     /// Takes up the type of a Markdown file, or reports why not.
     fn take(&mut self, file: AgentFile) {
         let AgentFile { path, text } = file;
@@ -164,10 +183,11 @@ impl Types {
             Ok(text) => text,
             Err(why) => return self.reports.push(format!("{path}: not used: {why}")),
         };
-        let (name, read, notes) = match read_markdown(&path, &text) {
+        let (name, mut read, notes) = match read_markdown(&path, &text) {
             Ok(read) => read,
             Err(why) => return self.reports.push(format!("{path}: not used: {why}")),
         };
+        self.check_provider(&mut read);
         let known = self.known.get(&name).map(|it| it.origin.clone());
         let refusal = match known {
             _ if !read.faults.is_empty() => {

@@ -161,10 +161,6 @@ impl<'a> TypeReader<'a> {
         if let Some(mode) = self.choice(&["mode"], self.get("mode"), TypeMode::WORDS) {
             it.mode = mode;
         }
-        if let Some(other) = it.provider.clone().filter(|it| it != "clerk") {
-            let why = format!("provider {other:?} is not part of this version; there is clerk");
-            self.fault(&["provider"], why);
-        }
     }
 
     fn text(&mut self, name: &str) -> Option<String> {
