@@ -134,19 +134,6 @@ fn narrowed_kit(kit: Kit, it: &AgentType, rights: &Rights) -> Kit {
     Kit { paths: Arc::new(layers), max_file_size: sizes.into_iter().flatten().min(), ..kit }
 }
 
-fn system_prompt(team: &Team, name: &AgentName, teammate: &Teammate) -> String {
-    let mut prompt = format!("You are {name}, a teammate of the team {}.", team.name);
-    let of_type = team.type_of(name).map(|it| &it.system_prompt);
-    let parts = [Some(&teammate.role), of_type, Some(&teammate.system_prompt)];
-    for part in parts.into_iter().flatten() {
-        if !part.is_empty() {
-            prompt.push_str("\n\n");
-            prompt.push_str(part);
-        }
-    }
-    prompt
-}
-
 /// The whole environment of `name`'s commands.
 pub fn environment(name: &AgentName) -> BTreeMap<OsString, OsString> {
     let passed = PASSED_ON.iter().filter_map(|key| Some(((*key).into(), env::var_os(key)?)));

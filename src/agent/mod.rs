@@ -12,6 +12,7 @@ mod desk;
 mod dispatch;
 mod lineage;
 mod office;
+mod prompt;
 mod run;
 mod shutdown;
 mod subagent;

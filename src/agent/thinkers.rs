@@ -1,0 +1,165 @@
+//! Who thinks for whom: each provider of a team is opened once, so that all who share it share its
+//! limits.
+
+use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf, sync::Arc};
+
+use crate::{
+    base::Clock,
+    model::{AgentName, AgentType, ProviderEntry, ProviderKind, Team, Teammate},
+    provider::{Clerk, CommandIo, Provider, ProviderConfig, Secret, Settings, Thinking, open},
+};
+
+/// The model of Anthropic's where nothing else is said.
+const ANTHROPIC_MODEL: &str = "claude-sonnet-4-5";
+/// The model of OpenAI's where nothing else is said.
+const OPENAI_MODEL: &str = "gpt-5-mini";
+/// Words for models that agent files of another system use; they name none of a vendor's.
+const NO_MODELS: [&str; 4] = ["inherit", "sonnet", "opus", "haiku"];
+
+/// The providers of a team, as far as they were asked for.
+pub struct Thinkers<'a> {
+    team: &'a Team,
+    clock: Clock,
+    /// Where programs start.
+    workspace: PathBuf,
+    /// The mailbox folder.
+    folder: PathBuf,
+    /// The environment of programs.
+    env: BTreeMap<OsString, OsString>,
+    made: BTreeMap<String, Arc<dyn Provider>>,
+}
+
+impl<'a> Thinkers<'a> {
+    /// None yet.
+    pub fn new(
+        team: &'a Team,
+        clock: Clock,
+        workspace: PathBuf,
+        folder: PathBuf,
+        env: BTreeMap<OsString, OsString>,
+    ) -> Self {
+        Self { team, clock, workspace, folder, env, made: BTreeMap::new() }
+    }
+
+    /// Who thinks for a teammate.
+    pub fn of_teammate(
+        &mut self,
+        name: &AgentName,
+        teammate: &Teammate,
+    ) -> Result<Arc<dyn Provider>, String> {
+        let provider = self.team.provider_of(name).to_owned();
+        let entry = self.entry(&provider)?;
+        if entry.kind == ProviderKind::Clerk {
+            let script = teammate.script.as_ref().map(|script| script.value.clone());
+            let clerk = Clerk::new(name.clone(), script);
+            return Ok(Arc::new(clerk.map_err(|why| format!("the script of {name}: {why}"))?));
+        }
+        let of_type = self.team.type_of(name).and_then(|it| it.model.clone());
+        let model = teammate.model.clone().or(of_type);
+        let of_type = self.team.type_of(name).and_then(|it| it.temperature);
+        let temperature = of_type.or(entry.temperature);
+        self.opened(&provider, ProviderEntry { temperature, ..entry }, model)
+    }
+
+    /// Who thinks for subagents of a type, where that is not whoever thinks for their caller.
+    pub fn of_type(&mut self, it: &AgentType) -> Option<Result<Arc<dyn Provider>, String>> {
+        let model = it.model.clone().filter(|model| !NO_MODELS.contains(&model.as_str()));
+        if it.provider.is_none() && model.is_none() && it.temperature.is_none() {
+            return None;
+        }
+        let provider = it.provider.clone().unwrap_or_else(|| self.team.provider.clone());
+        Some(self.entry(&provider).and_then(|entry| match entry.kind {
+            ProviderKind::Clerk => {
+                let name = AgentName::new(it.name.as_str()).map_err(|why| why.to_string())?;
+                let clerk = Clerk::new(name, None).map_err(|why| why.to_string())?;
+                Ok(Arc::new(clerk) as Arc<dyn Provider>)
+            }
+            _ => {
+                let temperature = it.temperature.or(entry.temperature);
+                self.opened(&provider, ProviderEntry { temperature, ..entry }, model)
+            }
+        }))
+    }
+
+    fn entry(&self, provider: &str) -> Result<ProviderEntry, String> {
+        let entry = self.team.providers.get(provider);
+        entry.cloned().ok_or_else(|| format!("no provider is called {provider:?}"))
+    }
+
+    fn opened(
+        &mut self,
+        name: &str,
+        entry: ProviderEntry,
+        model: Option<String>,
+    ) -> Result<Arc<dyn Provider>, String> {
+        let model = model.filter(|model| !NO_MODELS.contains(&model.as_str()));
+        let key = format!("{name} {model:?} {:?}", entry.temperature);
+        if let Some(known) = self.made.get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let config = self.config(&entry, model)?;
+        let made = open(&config, &self.clock).map_err(|why| format!("provider {name}: {why}"))?;
+        self.made.insert(key, Arc::clone(&made));
+        Ok(made)
+    }
+
+    fn config(
+        &self,
+        entry: &ProviderEntry,
+        model: Option<String>,
+    ) -> Result<ProviderConfig, String> {
+        Ok(match entry.kind {
+            ProviderKind::Clerk => return Err("a clerk needs no provider".to_owned()),
+            ProviderKind::Anthropic => ProviderConfig::Anthropic {
+                base_url: entry.base_url.clone().or_else(|| variable("ANTHROPIC_BASE_URL")),
+                key: Secret::new(self.key(entry)?.unwrap_or_default()),
+                settings: settings(entry, model, "ANTHROPIC_MODEL", ANTHROPIC_MODEL),
+            },
+            ProviderKind::OpenAi => ProviderConfig::OpenAi {
+                base_url: entry.base_url.clone().or_else(|| variable("OPENAI_BASE_URL")),
+                key: self.key(entry)?.map(Secret::new),
+                settings: settings(entry, model, "OPENAI_MODEL", OPENAI_MODEL),
+            },
+            ProviderKind::Command => ProviderConfig::Command {
+                argv: entry.command.iter().map(OsString::from).collect(),
+                io: if entry.is_text { CommandIo::Text } else { CommandIo::Json },
+                cwd: self.workspace.clone(),
+                env: self.env.clone(),
+                timeout: entry.timeout,
+                folder: self.folder.clone(),
+            },
+        })
+    }
+
+    /// The key, from the variable that the entry names, else from the kind's own.
+    fn key(&self, entry: &ProviderEntry) -> Result<Option<String>, String> {
+        match (&entry.api_key_env, entry.kind.key_variable()) {
+            (Some(named), _) => match variable(named) {
+                Some(key) => Ok(Some(key)),
+                None => Err(format!("its key is not there: set {named} (`api_key_env`)")),
+            },
+            (None, Some(own)) => Ok(variable(own)),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+fn settings(
+    entry: &ProviderEntry,
+    model: Option<String>,
+    named_by: &str,
+    default: &str,
+) -> Settings {
+    let model = model.or_else(|| entry.model.clone()).or_else(|| variable(named_by));
+    Settings {
+        fallback: entry.fallback_model.clone(),
+        max_tokens: entry.max_tokens,
+        temperature: entry.temperature,
+        thinking: entry.thinking_tokens.map_or(Thinking::Unset, Thinking::Budget),
+        ..Settings::of(model.as_deref().unwrap_or(default))
+    }
+}
+
+fn variable(name: &str) -> Option<String> {
+    env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
