@@ -4,11 +4,10 @@
 
 use std::{collections::BTreeMap, env, ffi::OsString, sync::Arc};
 
-use super::{OfficeError, office::fault};
 use crate::{
     guard::Rights,
     model::{AgentName, AgentType, PathRule, Team, Teammate, ToolCall},
-    provider::{Clerk, Provider},
+    provider::Provider,
     tools::{Kit, Tool, ToolSet},
 };
 
@@ -67,6 +66,14 @@ pub struct Desk {
     pub plan_required: bool,
 }
 
+/// What a teammate is told, and who thinks with that.
+pub struct Told {
+    /// Its system prompt.
+    pub system: String,
+    /// Its provider.
+    pub provider: Arc<dyn Provider>,
+}
+
 impl Desk {
     /// A teammate's desk; `tools` are all there are, and `kit` is the team's.
     pub fn of_teammate(
@@ -75,35 +82,33 @@ impl Desk {
         teammate: &Teammate,
         kit: Kit,
         tools: &ToolSet,
-    ) -> Result<Self, OfficeError> {
-        let script = teammate.script.as_ref().map(|script| script.value.clone());
-        let clerk = Clerk::new(name.clone(), script)
-            .map_err(|why| OfficeError::Faults(vec![fault(name, teammate, &why.to_string())]))?;
+        told: Told,
+    ) -> Self {
         let agent_type = team
             .type_of(name)
             .unwrap_or_else(|| crate::base::broken("every teammate's type was looked up"));
         let rights = Rights::new(teammate.permission_mode, team.rules.clone()).narrowed(agent_type);
-        Ok(Self {
-            system: system_prompt(team, name, teammate),
-            provider: Arc::new(clerk),
+        Self {
+            system: told.system,
+            provider: told.provider,
             tools: tools.narrowed(agent_type),
             kit: narrowed_kit(kit, agent_type, &rights),
             rights,
             plan_required: teammate.plan_required || agent_type.plan_required,
             agent_type: agent_type.clone(),
-        })
+        }
     }
 
     /// The desk of a subagent of type `it`, called by whoever sits at this one and has `rights` now.
     #[must_use]
-    pub fn narrowed(&self, it: &AgentType, rights: &Rights) -> Self {
+    pub fn narrowed(&self, it: &AgentType, rights: &Rights, provider: Arc<dyn Provider>) -> Self {
         let rights = rights.narrowed(it);
         let parts = [self.system.as_str(), it.system_prompt.as_str()];
         let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         Self {
             agent_type: it.clone(),
             system: told.join("\n\n"),
-            provider: self.provider_of_subagents(),
+            provider,
             tools: self.tools.narrowed(it),
             kit: narrowed_kit(self.kit.clone(), it, &rights),
             rights,

@@ -17,6 +17,7 @@ mod run;
 mod shutdown;
 mod subagent;
 mod task;
+mod thinkers;
 mod worker;
 
 #[cfg(test)]

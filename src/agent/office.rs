@@ -9,14 +9,20 @@ use std::{
     },
 };
 
-use super::{Desk, asks::Asks, desk::environment};
+use super::{
+    Desk,
+    asks::Asks,
+    desk::{Told, environment},
+    prompt,
+    thinkers::Thinkers,
+};
 use crate::{
     base::FileError,
     model::{
-        AgentName, AgentType, Claims, Desired, Hold, PathRule, Place, Placed, Task, TaskState,
-        Team, TeamFault, Teammate, TypeName,
+        AgentName, AgentType, Claims, Desired, Hold, PathRule, Place, Placed, ProviderKind, Task,
+        TaskState, Team, TeamFault, Teammate, TypeName,
     },
-    provider::Clerk,
+    provider::{Clerk, Provider},
     store::{DeadLetters, Inbox, MessageBus, Rebirth, Statuses, Store, StoreError, TaskBoard},
     tools::{Kit, Post, ToolSet, Workspace, set},
 };
@@ -33,6 +39,14 @@ pub enum OfficeError {
     /// Something was not stored or read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// Nobody can think for a teammate.
+    #[error("{name} has nobody to think for it: {why}")]
+    Provider {
+        /// The teammate.
+        name: AgentName,
+        /// Why, and the mend.
+        why: String,
+    },
 }
 
 /// What a team shares.
@@ -55,6 +69,8 @@ pub struct Office {
     refused: AtomicBool,
     folder: PathBuf,
     desks: BTreeMap<AgentName, Arc<Desk>>,
+    /// Who thinks for types that have somebody of their own, or why nobody does.
+    of_types: BTreeMap<TypeName, Result<Arc<dyn Provider>, String>>,
 }
 
 impl Office {
@@ -88,6 +104,14 @@ impl Office {
             set::of_board(&board, &post),
         ];
         let tools = ToolSet::new(parts.concat());
+        let mut thinkers = Thinkers::new(
+            &team,
+            store.clock().clone(),
+            store.workspace().to_path_buf(),
+            folder.clone(),
+            environment(&team.lead),
+        );
+        let notes = prompt::notes(&workspace);
         let mut desks = BTreeMap::new();
         for (name, teammate) in &team.teammates {
             let kit = Kit {
@@ -98,9 +122,16 @@ impl Office {
                 paths: Arc::default(),
                 max_file_size: None,
             };
-            let desk = Desk::of_teammate(&team, name, teammate, kit, &tools)?;
+            let provider = thinkers
+                .of_teammate(name, teammate)
+                .map_err(|why| OfficeError::Provider { name: name.clone(), why })?;
+            let system = prompt::system_prompt(&team, name, teammate, &notes);
+            let told = Told { system, provider };
+            let desk = Desk::of_teammate(&team, name, teammate, kit, &tools, told);
             desks.insert(name.clone(), Arc::new(desk));
         }
+        let of_type = |it: &AgentType| Some((it.name.clone(), thinkers.of_type(it)?));
+        let of_types = team.types.values().filter_map(of_type).collect();
         let dead = DeadLetters::open(&store)?;
         let asks = Asks::default();
         let (unattended, refused) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -116,6 +147,7 @@ impl Office {
             refused,
             folder,
             desks,
+            of_types,
         }))
     }
 
@@ -165,19 +197,28 @@ impl Office {
         match &task.agent_type {
             None => desk.provider.can_do(task.work()),
             Some(as_what) => {
-                let known = self.team.types.get(as_what).is_some_and(AgentType::may_be_spawned);
-                known && desk.provider_of_subagents().can_do(task.work())
+                let known = self.team.types.get(as_what).filter(|it| it.may_be_spawned());
+                let provider = known.and_then(|it| self.provider_of(it, &desk).ok());
+                provider.is_some_and(|provider| provider.can_do(task.work()))
             }
         }
+    }
+
+    /// Who thinks for a subagent of type `it` that is called from `desk`.
+    pub fn provider_of(&self, it: &AgentType, desk: &Desk) -> Result<Arc<dyn Provider>, String> {
+        let own = self.of_types.get(&it.name).cloned();
+        own.unwrap_or_else(|| Ok(desk.provider_of_subagents()))
     }
 
     /// What `name` works on a task with.
     pub fn desk_for(&self, name: &AgentName, task: &Task) -> Arc<Desk> {
         let desk = self.desk(name);
-        match task.agent_type.as_ref().and_then(|it| self.team.types.get(it)) {
+        let it = task.agent_type.as_ref().and_then(|it| self.team.types.get(it));
+        let thought = it.and_then(|it| Some((it, self.provider_of(it, &desk).ok()?)));
+        match thought {
             // The teammate's own plan gate holds for all that it does.
-            Some(it) => {
-                let narrowed = desk.narrowed(it, &desk.rights);
+            Some((it, provider)) => {
+                let narrowed = desk.narrowed(it, &desk.rights, provider);
                 let plan_required = narrowed.plan_required || desk.plan_required;
                 Arc::new(Desk { plan_required, ..narrowed })
             }
@@ -239,6 +280,10 @@ pub fn can_be_taken(team: &Team, task: &Task) -> bool {
         return false;
     }
     let understands = |name: &AgentName, teammate: &Teammate| {
+        let provider = team.providers.get(team.provider_of(name));
+        if provider.is_none_or(|it| it.kind != ProviderKind::Clerk) {
+            return true;
+        }
         let own = teammate.script.as_ref().filter(|_| task.agent_type.is_none());
         let script = own.map(|script| script.value.clone());
         Clerk::new(name.clone(), script).is_ok_and(|clerk| clerk.can_do(task.work()))
@@ -259,8 +304,7 @@ pub fn check_scripts(team: &Team) -> Vec<TeamFault> {
     faults
 }
 
-/// A fault in the script of a teammate.
-pub fn fault(name: &AgentName, teammate: &Teammate, why: &str) -> TeamFault {
+fn fault(name: &AgentName, teammate: &Teammate, why: &str) -> TeamFault {
     let nowhere = Place { line: 1, column: 1 };
     let place = teammate.script.as_ref().map_or(nowhere, |Placed { place, .. }| *place);
     TeamFault { place, why: format!("the script of {name}: {why}") }

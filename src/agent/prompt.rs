@@ -80,8 +80,7 @@ fn rights(team: &Team, name: &AgentName, teammate: &Teammate) -> String {
         }
         PermissionMode::Bypass => "You may change files of the workspace and run commands.",
     };
-    let planned = teammate.plan_required
-        || team.type_of(name).is_some_and(|it| it.plan_required);
+    let planned = teammate.plan_required || team.type_of(name).is_some_and(|it| it.plan_required);
     let plan = if planned {
         " Before you change anything in a piece of work, submit_plan has to be approved."
     } else {

@@ -236,8 +236,11 @@ impl Subagent {
             agent_type: it.name.clone(),
             parent: run.lineage.run.clone(),
         };
+        let provider = run.office.provider_of(it, run.desk);
+        let provider =
+            provider.map_err(|why| format!("nobody can think for {}: {why}", it.name))?;
         Ok(Self {
-            desk: run.desk.narrowed(it, &rights),
+            desk: run.desk.narrowed(it, &rights, provider),
             lineage,
             work: Message::internal(envelope),
             head,

@@ -139,7 +139,7 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
         Err(Interrupted::Interrupt | Interrupted::Late) => return Ok(None),
     };
     let milliseconds = run.scope.clock.now().since(started).as_millis();
-    let tokens = (reply.tokens.input, reply.tokens.output);
+    let tokens = (reply.tokens.read(), reply.tokens.output);
     run.trace.model_call(tokens, milliseconds, &reply.text);
     run.office.statuses.update(run.name, |status| {
         status.tokens_in += tokens.0;

@@ -103,6 +103,9 @@ pub struct Run {
     /// asked for
     #[arg(long)]
     pub wait_approvals: bool,
+    /// Let this provider think for everybody, whatever the team file says
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -116,6 +119,9 @@ pub struct Up {
     /// Go on in the background
     #[arg(short, long)]
     pub detach: bool,
+    /// Let this provider think for everybody, whatever the team file says
+    #[arg(long, value_name = "NAME")]
+    pub provider: Option<String>,
     /// This is the process that goes on in the background.
     #[arg(long, hide = true)]
     pub in_background: bool,

@@ -126,6 +126,7 @@ impl From<StartError> for Failure {
                 let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
                 Self::usage(lines.join("\n"))
             }
+            StartError::Provider(why) => Self::usage(why),
             StartError::File(why) => why.into(),
             StartError::Store(why) => why.into(),
         }

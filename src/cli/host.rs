@@ -25,6 +25,15 @@ pub struct Host {
     signals: SignalWatch,
 }
 
+/// Lets `provider` think for everybody in `team`, where one is named.
+pub fn let_think(team: TeamFile, provider: Option<&str>) -> Result<TeamFile, Failure> {
+    let mut team = team;
+    if let Some(provider) = provider {
+        team.team.let_think(provider).map_err(Failure::usage)?;
+    }
+    Ok(team)
+}
+
 impl Host {
     /// Takes the folder for `team`; notes for a person come with it.
     pub fn new(context: &Context, team: TeamFile) -> Result<(Self, Vec<String>), Failure> {

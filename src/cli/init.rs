@@ -25,6 +25,16 @@ const KINDS: &[(&str, &str)] = &[
     ("Makefile", "make test"),
 ];
 
+/// Who can think where a variable holds a key, and what the team file says of that.
+const THINKERS: &[(&str, &str, &str)] = &[
+    ("anthropic", "ANTHROPIC_API_KEY", "Models of Anthropic; the key is in ANTHROPIC_API_KEY."),
+    ("openai", "OPENAI_API_KEY", "Models of OpenAI; the key is in OPENAI_API_KEY."),
+];
+
+fn has(key: &str) -> bool {
+    std::env::var(key).is_ok_and(|value| !value.trim().is_empty())
+}
+
 /// Writes a team.
 pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Code, Failure> {
     let name = AgentName::for_member(&args.name)?;
@@ -32,7 +42,8 @@ pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Cod
     let kind = KINDS.iter().find(|(file, _)| workspace.join(file).is_file());
     let tests = kind.filter(|(_, command)| clerk::can_do(&format!("run {command}")));
     let file = workspace.join("teams").join(format!("{name}.json"));
-    write_new(&file, &team_file(&name, tests.map(|(_, command)| *command)))?;
+    let thinker = THINKERS.iter().find(|(_, key, _)| has(key));
+    write_new(&file, &team_file(&name, tests.map(|(_, command)| *command), thinker))?;
     let store = context.store_of(context.make_folder()?)?;
     store.make_mailboxes(&read_team_file(&file)?.team.members());
     printer.note(&format!("wrote {} and .mailbox", file.display()));
@@ -50,11 +61,26 @@ pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Cod
              \"run make test\" and a rule such as \"bash(make test)\" in the team file",
         ),
     }
+    match thinker {
+        Some((provider, key, _)) => printer.note(&format!(
+            "{key} is set, so models of {provider} think for lead and scout; `\"provider\": \
+             \"clerk\"` needs no key"
+        )),
+        None => printer.note(
+            "with ANTHROPIC_API_KEY or OPENAI_API_KEY set, init writes a team of models instead",
+        ),
+    }
     printer.note(&format!("next: postroom run {name} 'read README.md'"));
     Ok(Code::Ok)
 }
 
-fn team_file(name: &AgentName, tests: Option<&str>) -> String {
+fn team_file(
+    name: &AgentName,
+    tests: Option<&str>,
+    thinker: Option<&(&'static str, &'static str, &'static str)>,
+) -> String {
+    let clerk = "An embedded provider that needs no key and no network; `postroom help clerk` says what it can do.";
+    let (provider, _, about) = thinker.copied().unwrap_or(("clerk", "", clerk));
     let tester = tests.map_or(String::new(), |command| {
         format!(
             ",\n    // The clerk runs this at each message; the rule below allows it.\n    \
@@ -67,8 +93,8 @@ fn team_file(name: &AgentName, tests: Option<&str>) -> String {
         r#"{{
   "team": "{name}",
   "lead": "lead",
-  // An embedded provider that needs no key and no network; `postroom help clerk` says what it can do.
-  "provider": "clerk",
+  // {about}
+  "provider": "{provider}",
   "teammates": {{
     "lead": {{"role": "answers for the team"}},
     "scout": {{"role": "reads, lists and searches files"}}{tester}

@@ -8,7 +8,7 @@ use super::{
     client::{Answers, Asked, Client},
     context::Context,
     failure::{Code, Failure},
-    host::Host,
+    host::{Host, let_think},
     progress::Progress,
     render::{MessageView, Printer},
     task::TaskView,
@@ -22,11 +22,16 @@ use crate::{
 /// Runs a message, or what the team begins with.
 pub fn run(context: &Context, args: &Run, printer: &mut Printer) -> Result<Code, Failure> {
     let (team, message) = what_is_meant(context, &args.words)?;
-    let file = context.team(team)?;
+    let file = let_think(context.team(team)?, args.provider.as_deref())?;
     let work = what_to_do(&file, message)?;
     context.make_folder()?;
     if context.is_up() {
         refuse_other_team(context, &file)?;
+        if args.provider.is_some() {
+            let why = "the team is up with its own providers; `postroom down` ends it, then \
+                       --provider counts";
+            return Err(Failure::usage(why));
+        }
         let client = Client::for_team(context, AgentName::user(), file)?;
         let _progress = Progress::start(context, &client.store, &client.bus)?;
         return do_it(&client, args, &work, printer);

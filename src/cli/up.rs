@@ -7,7 +7,7 @@ use super::{
     attach::Desk,
     context::Context,
     failure::{Code, Failure},
-    host::Host,
+    host::{Host, let_think},
     progress::Progress,
     render::Printer,
 };
@@ -29,9 +29,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Hosts a team.
 pub fn up(context: &Context, args: &Up, printer: &mut Printer) -> Result<Code, Failure> {
-    let team = context.team(args.team.as_deref())?;
+    let team = let_think(context.team(args.team.as_deref())?, args.provider.as_deref())?;
     if args.detach {
-        return detach(context, &team, printer);
+        return detach(context, args, &team, printer);
     }
     if args.in_background {
         leave_terminal();
@@ -54,13 +54,21 @@ pub fn up(context: &Context, args: &Up, printer: &mut Printer) -> Result<Code, F
     Ok(code)
 }
 
-fn detach(context: &Context, team: &TeamFile, printer: &mut Printer) -> Result<Code, Failure> {
+fn detach(
+    context: &Context,
+    args: &Up,
+    team: &TeamFile,
+    printer: &mut Printer,
+) -> Result<Code, Failure> {
     let folder = context.make_folder()?;
     let store = context.store_of(folder)?;
     let file = team.path.clone().into_os_string();
     let mailbox = context.folder().into_os_string();
-    let arguments: Vec<OsString> =
+    let mut arguments: Vec<OsString> =
         vec!["--mailbox".into(), mailbox, "up".into(), file, DETACHED.into()];
+    if let Some(provider) = &args.provider {
+        arguments.extend(["--provider".into(), provider.into()]);
+    }
     store.state().remove("daemon.log")?;
     let output = store.state().make_file("daemon.log")?;
     let started = Detached::start(&arguments, context.workspace(), output);

@@ -28,6 +28,9 @@ pub enum StartError {
     /// The team file is wrong.
     #[error("the team file has faults")]
     Faults(Vec<TeamFault>),
+    /// Nobody can think for a teammate; who, why, and the mend.
+    #[error("{0}")]
+    Provider(String),
     /// A file or folder can't be used.
     #[error(transparent)]
     File(#[from] FileError),
@@ -42,6 +45,7 @@ impl From<OfficeError> for StartError {
             OfficeError::Faults(faults) => Self::Faults(faults),
             OfficeError::File(why) => Self::File(why),
             OfficeError::Store(why) => Self::Store(why),
+            why @ OfficeError::Provider { .. } => Self::Provider(why.to_string()),
         }
     }
 }

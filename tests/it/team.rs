@@ -87,7 +87,16 @@ impl Team {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_postroom"));
         command.args(args).current_dir(&self.root).stdin(Stdio::null());
-        for name in ["POSTROOM_TEAMMATE", "POSTROOM_MARK", "POSTROOM_MAILBOX"] {
+        let unset = [
+            "POSTROOM_TEAMMATE",
+            "POSTROOM_MARK",
+            "POSTROOM_MAILBOX",
+            "ANTHROPIC_API_KEY",
+            "ANTHROPIC_BASE_URL",
+            "OPENAI_API_KEY",
+            "OPENAI_BASE_URL",
+        ];
+        for name in unset {
             command.env_remove(name);
         }
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
