@@ -16,6 +16,7 @@ mod dice;
 mod kills;
 mod life;
 mod mail;
+mod models;
 mod plans;
 mod questions;
 mod readme;

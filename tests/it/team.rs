@@ -124,6 +124,12 @@ impl Team {
             .unwrap_or_else(|err| panic!("it did not come up: {err}"))
     }
 
+    /// Starts `up` with more arguments, and returns when it says that it is up.
+    pub fn up_with(&self, more: &[&str]) -> Daemon {
+        let args = [&["up"], more].concat();
+        self.try_to_start(&args, &[]).unwrap_or_else(|err| panic!("it did not come up: {err}"))
+    }
+
     /// Starts `up`; what it has printed where it ends before it is up.
     pub fn try_up(&self) -> Result<Daemon, String> {
         self.try_to_start(&["up"], &[])
