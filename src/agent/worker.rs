@@ -126,9 +126,11 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
             return Ok(Some(Ended::failed(why.to_string())));
         }
         Ok(Err(ProviderError::TooLong)) => {
-            return Ok(Some(Ended::failed(
-                "the conversation is too long for its model".to_owned(),
-            )));
+            return Ok(Some(Ended::failed(format!(
+                "the conversation is too long for its model; it lies in \
+                     .mailbox/state/conversations/{}.jsonl: moved away, a new one begins",
+                run.lineage.run
+            ))));
         }
         Err(Interrupted::Stopping) => return Ok(Some(Ended::Stopping)),
         Err(Interrupted::Interrupt) if run.lineage.depth > 0 => {

@@ -6,11 +6,12 @@ use std::{
     io::{BufRead, BufReader, Write},
     net::TcpListener,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::team::Team;
@@ -40,7 +41,7 @@ impl Server {
                     let mut stream = stream;
                     while let Some(request) = read(&mut reader) {
                         let number = count.fetch_add(1, Ordering::SeqCst);
-                        faults.lock().unwrap().extend(check(&request));
+                        faults.lock().extend(check(&request));
                         let answer = answer(number, think(&request));
                         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
                         let length = answer.len();
@@ -60,7 +61,7 @@ impl Server {
     }
 
     fn is_content(&self) {
-        assert_eq!(*self.wrong.lock().unwrap(), Vec::<String>::new());
+        assert_eq!(*self.wrong.lock(), Vec::<String>::new());
     }
 }
 
