@@ -125,8 +125,8 @@ fn answer(number: usize, (text, calls): (String, Vec<(&'static str, Value)>)) ->
     }
     events.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}));
     events.push(json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10}}));
-    let lines: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    lines + "data: [DONE]\n\n"
+    let lines: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    lines.concat() + "data: [DONE]\n\n"
 }
 
 /// The name of the teammate that a request is for.
@@ -147,6 +147,13 @@ fn results(request: &Value) -> usize {
         .count()
 }
 
+/// The last message of a user.
+fn asked_last(request: &Value) -> String {
+    let messages = request["messages"].as_array().unwrap();
+    let last = messages.iter().rev().find(|it| it["role"] == "user").unwrap();
+    last["content"].as_str().unwrap_or_default().to_owned()
+}
+
 fn said(text: &str) -> (String, Vec<(&'static str, Value)>) {
     (text.to_owned(), Vec::new())
 }
@@ -164,11 +171,12 @@ fn thinking(request: &Value) -> (String, Vec<(&'static str, Value)>) {
             _ => said("it is a test"),
         };
     }
+    let is_plan = asked_last(request).contains("protocol=\"plan_approval\"");
     match (who(request).as_str(), done) {
-        ("lead", 0) if request.to_string().contains("plan_approval") => {
+        ("lead", 0) if is_plan => {
             ("looks good".to_owned(), vec![("decide_plan", json!({"approve": true}))])
         }
-        ("lead", 1) if request.to_string().contains("decide_plan\"") => said("approved"),
+        ("lead", _) if is_plan => said("approved"),
         ("lead", 0) => (
             "two at once".to_owned(),
             vec![
