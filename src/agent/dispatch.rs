@@ -251,10 +251,11 @@ fn await_reply(
             return Ok(ToolResult { sent: Some(request.clone()), ..result(call, Err(why)) });
         }
     };
+    let mine = run.inbox.await_response(request);
     run.note(Activity::Waiting, format!("for {from} to answer"));
     let until = run.scope.clock.now().after(at_most);
     let answer = run.scope.wait_lightly(Some(until), || run.inbox.response(request, from));
-    drop(ask);
+    drop((ask, mine));
     run.note(Activity::Working, "after the answer");
     match answer {
         Ok(message) => {

@@ -4,6 +4,8 @@
 //! holds a bounded window of mail in memory, and of all that is unread behind the window only what
 //! can't wait for its turn.
 
+mod answers;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
@@ -64,6 +66,8 @@ struct State {
     /// Where the lines stand that have closed a question without an answer.
     closed: BTreeMap<MessageId, Position>,
     losses: Vec<String>,
+    /// The requests whose responses somebody waits for: they are nobody else's.
+    awaited: Vec<MessageId>,
 }
 
 impl Inbox {
@@ -94,6 +98,7 @@ impl Inbox {
             asked: BTreeMap::new(),
             closed: BTreeMap::new(),
             losses: Vec::new(),
+            awaited: Vec::new(),
         };
         state.reader.journal().anchor(cursor)?;
         // What was cut or replaced while nobody looked is noticed before anything is read from it.
@@ -175,47 +180,6 @@ impl Inbox {
         !places.is_empty()
     }
 
-    /// The response to `request` from whoever was asked, wherever it lies in the unread mail. A
-    /// teammate's counts only with its seal.
-    pub fn response(&self, request: &MessageId, from: &AgentName) -> Option<Message> {
-        let state = self.0.lock();
-        let answers = |it: &&Message| {
-            it.envelope.kind == Kind::Response
-                && it.envelope.in_reply_to.as_ref() == Some(request)
-                && it.envelope.from == *from
-                && (it.sealed || !state.team.teammates.contains_key(from))
-        };
-        state.unread().find(answers).cloned()
-    }
-
-    /// Whether this teammate has asked the question `id` and has not acted on a yes.
-    pub fn has_asked(&self, id: &MessageId) -> bool {
-        self.0.lock().asked.contains_key(id)
-    }
-
-    /// Where the line stands that has closed the question `id` without an answer.
-    pub fn closed_at(&self, id: &MessageId) -> Option<Position> {
-        self.0.lock().closed.get(id).copied()
-    }
-
-    /// The questions that this teammate has asked while it worked on tasks, and that are not settled.
-    pub fn asked_for_tasks(&self) -> Vec<Message> {
-        let state = self.0.lock();
-        let is_open = |it: &&Message| !state.closed.contains_key(&it.envelope.id);
-        let of_tasks = state.asked.values().filter(|it| it.envelope.task_id.is_some());
-        let of_tasks = of_tasks.filter(is_open);
-        of_tasks.cloned().collect()
-    }
-
-    /// The unread messages that say yes or no to the question `id`.
-    pub fn decisions(&self, id: &MessageId) -> Vec<Message> {
-        let state = self.0.lock();
-        let decides = |it: &&Message| {
-            it.envelope.decision.is_some() && it.envelope.in_reply_to.as_ref() == Some(id)
-        };
-        state.unread().filter(decides).cloned().collect()
-    }
-
     /// What joins the work on `work`: all but the requests that are about something else.
     pub fn joining(&self, work: &MessageId) -> Vec<Message> {
         let state = self.0.lock();
@@ -225,7 +189,10 @@ impl Inbox {
             let belongs = said.in_reply_to.as_ref() == Some(work)
                 || said.task_id.as_deref() == Some(work.as_str());
             let is_control = said.protocol == Some(Protocol::Shutdown) || said.decision.is_some();
-            Some(it.at) != taken && !is_control && (said.kind != Kind::Request || belongs)
+            Some(it.at) != taken
+                && !is_control
+                && !state.is_awaited(it)
+                && (said.kind != Kind::Request || belongs)
         };
         state.unread().filter(joins).cloned().collect()
     }
@@ -310,7 +277,13 @@ impl State {
     fn next(&self) -> Option<&Message> {
         let taken = self.log.life().taken.as_ref();
         let in_hand = taken.and_then(|taken| self.unread().find(|it| it.at == taken.at));
-        in_hand.or(self.window.front())
+        in_hand.or_else(|| self.window.iter().find(|it| !self.is_awaited(it)))
+    }
+
+    fn is_awaited(&self, message: &Message) -> bool {
+        let said = &message.envelope;
+        said.kind == Kind::Response
+            && said.in_reply_to.as_ref().is_some_and(|id| self.awaited.contains(id))
     }
 
     fn judge(&self, message: &Message) -> Option<Obedience> {

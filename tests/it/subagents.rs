@@ -334,3 +334,20 @@ fn mail_is_answered_between_the_calls_of_a_tasks_subagent() {
     let board = fs::read_to_string(team.at(".mailbox/tasks.jsonl")).unwrap();
     assert!(board.contains("\"result\":\"both\""), "{board}");
 }
+
+#[test]
+fn what_runs_beside_gets_the_answers_that_it_waits_for() {
+    let team = Team::new(
+        r#"{"permission_mode": "bypass", "teammates": {"lead": {}, "slow":
+            {"script": "run until [ -e go ]; do sleep 0.02; done\nanswer: at last"}}}"#,
+    );
+    let _daemon = team.up();
+    send(&team, "a", &begin(2, "ask slow: {n}"));
+    team.until_answer_to("a");
+    team.until("the questions", |team| (team.mail("slow").len() == 2).then_some(()));
+    fs::write(team.at("go"), "").unwrap();
+    team.until("both ends", |team| {
+        (ends(team).len() == 2 && team.is_settled("lead")).then_some(())
+    });
+    assert!(ends(&team).iter().all(|it| it.contains("done:\n\nat last")), "{:?}", ends(&team));
+}
