@@ -24,6 +24,7 @@ mod names;
 mod objects;
 mod team;
 mod stuck;
+mod subagent_kills;
 mod subagents;
 mod task_crash;
 mod task_kills;
