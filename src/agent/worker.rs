@@ -143,6 +143,10 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
     let milliseconds = run.scope.clock.now().since(started).as_millis();
     let tokens = (reply.tokens.read(), reply.tokens.output);
     run.trace.model_call(tokens, milliseconds, &reply.text);
+    let complaints = reply.vendor.as_ref().and_then(|it| it.pointer("/command/stderr")?.as_str());
+    if let Some(complaints) = complaints.filter(|it| !it.trim().is_empty()) {
+        run.trace.error(complaints);
+    }
     run.office.statuses.update(run.name, |status| {
         status.tokens_in += tokens.0;
         status.tokens_out += tokens.1;
