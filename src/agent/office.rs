@@ -23,7 +23,9 @@ use crate::{
         TaskState, Team, TeamFault, Teammate, TypeName,
     },
     provider::{Clerk, Provider},
-    store::{DeadLetters, Inbox, MessageBus, Rebirth, Statuses, Store, StoreError, TaskBoard},
+    store::{
+        Costs, DeadLetters, Inbox, MessageBus, Rebirth, Statuses, Store, StoreError, TaskBoard,
+    },
     tools::{Kit, Post, ToolSet, Workspace, set},
 };
 
@@ -61,6 +63,8 @@ pub struct Office {
     pub board: TaskBoard,
     /// Lines that are no message.
     pub dead: DeadLetters,
+    /// What the calls of models have cost.
+    pub costs: Costs,
     /// What everybody is doing.
     pub statuses: Statuses,
     /// Who waits for whom.
@@ -68,7 +72,7 @@ pub struct Office {
     unattended: AtomicBool,
     refused: AtomicBool,
     folder: PathBuf,
-    desks: BTreeMap<AgentName, Arc<Desk>>,
+    pub(super) desks: BTreeMap<AgentName, Arc<Desk>>,
     /// Who thinks for types that have somebody of their own, or why nobody does.
     of_types: BTreeMap<TypeName, Result<Arc<dyn Provider>, String>>,
 }
@@ -133,6 +137,7 @@ impl Office {
         let of_type = |it: &AgentType| Some((it.name.clone(), thinkers.of_type(it)?));
         let of_types = team.types.values().filter_map(of_type).collect();
         let dead = DeadLetters::open(&store)?;
+        let costs = Costs::open(&store, Arc::clone(&team))?;
         let asks = Asks::default();
         let (unattended, refused) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(Arc::new(Self {
@@ -141,6 +146,7 @@ impl Office {
             bus,
             board,
             dead,
+            costs,
             statuses,
             asks,
             unattended,

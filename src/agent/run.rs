@@ -193,8 +193,16 @@ impl Run<'_> {
     /// Keeps a turn. What has had effects must not be done again only because the disk is full: it
     /// waits until there is room, or the teammate has to end.
     pub fn keep(&mut self, turn: Turn) -> Result<(), StoreError> {
+        self.insist(|run| run.kept.push(turn.clone()))
+    }
+
+    /// Tries what fails for want of space or rights until it is done, or the teammate has to end.
+    pub fn insist<T>(
+        &mut self,
+        mut attempt: impl FnMut(&mut Self) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         loop {
-            let why = match self.kept.push(turn.clone()) {
+            let why = match attempt(self) {
                 Err(why) if why.is_passing() => why,
                 done => return done,
             };

@@ -380,7 +380,9 @@ impl Subagent {
         let text = format!(
             "{text}\n\n{METADATA_OPENS}\nsub_trace_id: {}\ntotal_steps: {steps}\ntool_calls: {called}\n\
              tokens: {} in, {} out\n{METADATA_CLOSES}",
-            self.lineage.run, tokens.input, tokens.output
+            self.lineage.run,
+            tokens.read(),
+            tokens.output
         );
         Report { status: end.status, text, spent: tokens, totals: trace.with_children() }
     }

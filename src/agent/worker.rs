@@ -4,9 +4,9 @@
 use super::{Run, run::Meanwhile};
 use crate::{
     base::{Interrupted, Scope},
-    model::{Next, Status, Turn},
+    model::{CallId, Next, Status, Tokens, Turn},
     provider::{ProviderError, Request},
-    store::StoreError,
+    store::{Call, OpenCall, StoreError},
 };
 
 /// How many plans may be rejected before the work has failed.
@@ -109,7 +109,39 @@ impl Worker for ModelLoop {
     }
 }
 
+/// The call that a run is going to make of its model.
+fn call_of(run: &Run<'_>) -> Call {
+    let work = &run.work.envelope;
+    Call {
+        call: CallId::random(),
+        teammate: run.name.clone(),
+        agent_type: run.desk.agent_type.name.clone(),
+        run: run.lineage.run.clone(),
+        trace: run.trace.id().clone(),
+        task: work.task_id.clone(),
+        message: work.id.clone(),
+        model: run.desk.provider.model().to_owned(),
+    }
+}
+
+/// Writes down what a call has taken.
+fn charge(run: &mut Run<'_>, call: &OpenCall, tokens: Option<Tokens>) -> Result<(), StoreError> {
+    let charge = run.insist(|run| run.office.costs.end(call, tokens))?;
+    run.office.statuses.update(run.name, |status| {
+        let tokens = charge.tokens.unwrap_or_default();
+        status.tokens_in += tokens.read();
+        status.tokens_out += tokens.output;
+        status.cost = status.cost.plus(charge.cost.unwrap_or_default());
+        status.unknown_costs += u64::from(charge.cost.is_none());
+    });
+    Ok(())
+}
+
 fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
+    let call = match run.insist(|run| run.office.costs.begin(call_of(run)))? {
+        Ok(call) => call,
+        Err(refusal) => return Ok(Some(Ended::failed(refusal))),
+    };
     run.trace.model_call_started();
     let started = run.scope.clock.now();
     let conversation = run.kept.conversation();
@@ -120,7 +152,10 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
         tools: run.desk.tools.specs(),
     };
     let provider = &run.desk.provider;
-    let reply = match run.scope.call("model", |cancel| provider.complete(&request, cancel)) {
+    let asked = run.scope.call("model", |cancel| provider.complete(&request, cancel));
+    let tokens = asked.as_ref().ok().and_then(|reply| reply.as_ref().ok()).map(|it| it.tokens);
+    charge(run, &call, tokens)?;
+    let reply = match asked {
         Ok(Ok(reply)) => reply,
         Ok(Err(why @ (ProviderError::Passing { .. } | ProviderError::Final(_)))) => {
             return Ok(Some(Ended::failed(why.to_string())));
@@ -147,10 +182,6 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
     if let Some(complaints) = complaints.filter(|it| !it.trim().is_empty()) {
         run.trace.error(complaints);
     }
-    run.office.statuses.update(run.name, |status| {
-        status.tokens_in += tokens.0;
-        status.tokens_out += tokens.1;
-    });
     run.keep(Turn::Model {
         text: reply.text,
         calls: reply.calls,

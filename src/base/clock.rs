@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use jiff::Timestamp as Wall;
+use jiff::{Timestamp as Wall, civil::Date, tz::TimeZone};
 use parking_lot::Mutex;
 
 /// Wall time in milliseconds since 1970 (UTC): written and shown, never compared for a decision.
@@ -27,6 +27,40 @@ impl Timestamp {
         let millis = if number.abs() < 1e11 { number * 1000.0 } else { number };
         #[expect(clippy::cast_possible_truncation, reason = "the range is checked by `Wall`")]
         Wall::from_millisecond(millis as i64).ok().map(|wall| Self(wall.as_millisecond()))
+    }
+
+    /// The first moment of its day in UTC.
+    #[must_use]
+    pub fn start_of_day(self) -> Self {
+        Self::of_date(self.date())
+    }
+
+    /// The first moment of the day after in UTC.
+    #[must_use]
+    pub fn start_of_next_day(self) -> Self {
+        Self::of_date(self.date().tomorrow().unwrap_or(Date::MAX))
+    }
+
+    /// The first moment of its month in UTC.
+    #[must_use]
+    pub fn start_of_month(self) -> Self {
+        Self::of_date(self.date().first_of_month())
+    }
+
+    /// The first moment of the month after in UTC.
+    #[must_use]
+    pub fn start_of_next_month(self) -> Self {
+        Self::of_date(self.date().last_of_month().tomorrow().unwrap_or(Date::MAX))
+    }
+
+    fn date(self) -> Date {
+        let wall = Wall::from_millisecond(self.0).unwrap_or(Wall::UNIX_EPOCH);
+        TimeZone::UTC.to_datetime(wall).date()
+    }
+
+    fn of_date(date: Date) -> Self {
+        let start = TimeZone::UTC.to_timestamp(date.to_datetime(jiff::civil::Time::midnight()));
+        Self(start.map_or(i64::MAX, Wall::as_millisecond))
     }
 }
 

@@ -48,6 +48,8 @@ pub enum Verb {
     Show(Show),
     /// Show as a tree what teammates have done: messages, tools, runs below them, and what it took
     Trace(Trace),
+    /// Show what the calls of models have cost, and how far budgets are used
+    Cost(super::cost::Args),
     /// Start a teammate that was stopped
     Start(Name),
     /// Stop a teammate until it is started again

@@ -80,6 +80,10 @@ fn team_file(
     thinker: Option<&(&'static str, &'static str, &'static str)>,
 ) -> String {
     let clerk = "An embedded provider that needs no key and no network; `postroom help clerk` says what it can do.";
+    let budget = thinker.map_or("", |_| {
+        "\n  // Further calls are refused when this is spent: `postroom cost`.\n  \"budget\": \
+         {\"max_cost_usd\": 5, \"per\": \"day\"},"
+    });
     let (provider, _, about) = thinker.copied().unwrap_or(("clerk", "", clerk));
     let tester = tests.map_or(String::new(), |command| {
         format!(
@@ -94,7 +98,7 @@ fn team_file(
   "team": "{name}",
   "lead": "lead",
   // {about}
-  "provider": "{provider}",
+  "provider": "{provider}",{budget}
   "teammates": {{
     "lead": {{"role": "answers for the team"}},
     "scout": {{"role": "reads, lists and searches files"}}{tester}

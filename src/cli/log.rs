@@ -99,7 +99,7 @@ impl Wanted {
 }
 
 /// `90s`, `10m`, `2h`, `1d` before now, or a time.
-fn since(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+pub fn since(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
     let units = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400)];
     let unit = units.iter().find(|(letter, _)| text.ends_with(*letter));
     if let Some((letter, seconds)) = unit

@@ -7,6 +7,7 @@ mod attach;
 mod check;
 mod client;
 mod context;
+mod cost;
 mod dead;
 mod down;
 mod failure;
@@ -79,6 +80,7 @@ fn carry_out(args: Args, printer: &mut Printer) -> Result<Code, Failure> {
         Verb::Inbox(it) => inbox::inbox(&context, &it, printer),
         Verb::Log(it) => log::log(&context, &it, printer),
         Verb::Show(it) => show::show(&context, &it, printer),
+        Verb::Cost(it) => cost::cost(&context, &it, printer),
         Verb::Trace(it) => trace::trace(&context, &it, printer),
         Verb::Start(it) => start::start(&context, &it.name, printer),
         Verb::Stop(it) => stop::stop(&context, &it, printer),

@@ -125,6 +125,8 @@ struct TeammateView {
     tokens_in: u64,
     tokens_out: u64,
     in_background: usize,
+    cost_usd: String,
+    unknown_costs: u64,
 }
 
 /// Shows the status.
@@ -191,7 +193,7 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
         dead_letters,
         questions: questions.len(),
         tasks,
-        notes: status.map(|it| it.notes).unwrap_or_default(),
+        notes: status.map(notes_of).unwrap_or_default(),
         teammates,
     })
 }
@@ -226,6 +228,8 @@ fn teammate(
         tokens_in: 0,
         tokens_out: 0,
         in_background: 0,
+        cost_usd: "0".to_owned(),
+        unknown_costs: 0,
     };
     if let Some(doing) = doing {
         view.state = State::Is(doing.state);
@@ -236,6 +240,8 @@ fn teammate(
         (view.answered, view.tokens_in) = (doing.answered, doing.tokens_in);
         view.tokens_out = doing.tokens_out;
         view.in_background = doing.in_background;
+        view.cost_usd = doing.cost.exact();
+        view.unknown_costs = doing.unknown_costs;
     }
     match unread(store, bus, name) {
         Ok((unread, desired)) => {
@@ -370,6 +376,12 @@ fn judge(
     (if is_stuck { Health::Stuck } else { Health::Fine }, why, next)
 }
 
+/// What holds for the whole team, and which budgets are used up.
+fn notes_of(status: TeamStatus) -> Vec<String> {
+    let used_up = status.used_up.into_iter().map(|it| format!("{}; `postroom cost`", it.text));
+    status.notes.into_iter().chain(used_up).collect()
+}
+
 fn print(view: &View, printer: &mut Printer) {
     let team = view.team.as_deref().unwrap_or("(no team)");
     let health = match view.health {
@@ -395,6 +407,12 @@ fn print(view: &View, printer: &mut Printer) {
             0 => String::new(),
             _ => format!("  tokens {} in, {} out", it.tokens_in, it.tokens_out),
         };
+        let cost = match (it.cost_usd.as_str(), it.unknown_costs) {
+            ("0", 0) => String::new(),
+            (cost, 0) => format!("  ${cost}"),
+            ("0", _) => "  cost unknown".to_owned(),
+            (cost, _) => format!("  ${cost} and unknown"),
+        };
         let beside = match it.in_background {
             0 => String::new(),
             count => format!("  {count} in the background"),
@@ -404,7 +422,7 @@ fn print(view: &View, printer: &mut Printer) {
         let name = format!("{:width$}", it.name);
         printer.say_titled(
             &format!("  {name}"),
-            &format!(" {state:8}{unread}{answered}{last}{tokens}{beside}{about}"),
+            &format!(" {state:8}{unread}{answered}{last}{tokens}{cost}{beside}{about}"),
         );
     }
     for next in &view.next {

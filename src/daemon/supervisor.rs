@@ -463,6 +463,7 @@ impl Supervisor {
             since: self.since.clone(),
             ready,
             notes,
+            used_up: office.costs.used_up().into_iter().map(Into::into).collect(),
             teammates: office.statuses.all(),
         };
         // That it can't be written could be read nowhere: it is written once more at the next tick.

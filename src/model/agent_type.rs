@@ -5,7 +5,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{Pattern, PermissionMode, Place, Rule, TypeName, tool::counts_as};
+use super::{Budget, Pattern, PermissionMode, Place, Rule, TypeName, tool::counts_as};
 
 /// A type of agent.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,6 +36,8 @@ pub struct AgentType {
     pub paths: Vec<PathRule>,
     /// How far one piece of work may go.
     pub limits: TypeLimits,
+    /// How much all its bearers may spend together.
+    pub budget: Budget,
     /// The provider that thinks for it, where it is not its caller's.
     pub provider: Option<String>,
     /// The model, where it is not its caller's.
@@ -159,6 +161,7 @@ impl AgentType {
             rules: Vec::new(),
             paths: Vec::new(),
             limits: TypeLimits::default(),
+            budget: Budget::default(),
             provider: None,
             model: None,
             temperature: None,

@@ -2,6 +2,8 @@
 
 mod agent_type;
 mod board;
+mod budget;
+mod budget_file;
 mod conversation;
 mod fields;
 mod front_matter;
@@ -10,6 +12,7 @@ mod life;
 mod message;
 mod mode;
 mod name;
+mod price;
 mod provider_entry;
 mod shutdown;
 mod question;
@@ -23,16 +26,20 @@ mod team_work;
 mod tokens;
 mod tool;
 mod type_file;
+mod type_words;
 
 pub use agent_type::{
     AgentType, MOST_TURNS, Origin, PathGrant, PathRule, TypeLimits, TypeMode, built_in_types,
 };
 pub use board::{Board, Change, Void};
+pub use budget::{Budget, Per, Window};
+pub use budget_file::{BUDGET_KEYS, PRICE_KEYS};
 pub use conversation::{Conversation, Final, Mail, Next, Turn, spent, tools_called};
 pub use life::{Desired, InBackground, LIFE_VERSION, Life, Span, Taken, Tries};
 pub use message::{Envelope, MOST_CONTENT, MOST_HOPS, Mailbox, Message, TOO_LONG, resolve_lead};
 pub use mode::PermissionMode;
 pub use name::{AgentName, BadName, CallId, MessageId, RunId, TypeName};
+pub use price::{CLERK_MODEL, Cost, PRICES_OF, Price, Prices};
 pub use provider_entry::{PROVIDER_KEYS, ProviderEntry, ProviderKind};
 pub use question::{Asked, ProtocolEvent, ProtocolFsm, QuestionStep, Told};
 pub use rule::{Pattern, Rule, Ruling};

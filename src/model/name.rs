@@ -111,6 +111,11 @@ impl MessageId {
 }
 
 impl CallId {
+    /// A new random id.
+    pub fn random() -> Self {
+        Self(random_id())
+    }
+
     /// An id that is the same for the same parts.
     pub fn derived(parts: &[&str]) -> Self {
         let parts: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    AgentName, AgentType, Message, PermissionMode, ProviderEntry, Rule, TypeName,
+    AgentName, AgentType, Budget, Message, PermissionMode, Prices, ProviderEntry, Rule, TypeName,
     message::resolve_lead, provider_entry::unknown_provider,
 };
 use crate::base::text::{headline, listed};
@@ -37,6 +37,10 @@ pub struct Team {
     pub outside: BTreeSet<AgentName>,
     /// Limits for all of them.
     pub limits: Limits,
+    /// How much all of them may spend together.
+    pub budget: Budget,
+    /// What models cost.
+    pub prices: Prices,
     /// What may, must be asked for, or must not happen, for all of them.
     pub rules: Vec<Rule>,
     /// Who approves plans, where a teammate's entry does not say.
@@ -82,6 +86,8 @@ pub struct Teammate {
     pub approver: Option<AgentName>,
     /// Which tasks it takes by itself, where its entry says so.
     pub claims: Option<Claims>,
+    /// How much it may spend, with its subagents.
+    pub budget: Budget,
 }
 
 /// Which tasks a teammate takes from the board by itself.

@@ -52,8 +52,10 @@ pub const TEAM_KEYS: &[&str] = &[
     "agent_folders",
     "default_agent",
     "on_unknown_type",
+    "budget",
+    "prices",
 ];
-const TEAM_KEYS_TO_COME: &[&str] = &["budget", "prices", "hooks"];
+const TEAM_KEYS_TO_COME: &[&str] = &["hooks"];
 /// The keys of a teammate.
 pub const TEAMMATE_KEYS: &[&str] = &[
     "type",
@@ -69,8 +71,9 @@ pub const TEAMMATE_KEYS: &[&str] = &[
     "claims",
     "plan_required",
     "approver",
+    "budget",
 ];
-const TEAMMATE_KEYS_TO_COME: &[&str] = &["budget"];
+const TEAMMATE_KEYS_TO_COME: &[&str] = &[];
 /// The keys of a team's limits.
 pub const TEAM_LIMIT_KEYS: &[&str] = &[
     "tool_timeout_s",
@@ -132,6 +135,8 @@ impl<'a> Reader<'a> {
             reports: Vec::new(),
             outside,
             limits: self.limits(root),
+            budget: self.budget(root),
+            prices: self.prices(root),
             rules: self.rules(root),
             approver: AgentName::user(),
             durability: self.choice(root, "durability", DURABILITIES).unwrap_or_default(),
@@ -243,6 +248,7 @@ impl<'a> Reader<'a> {
             plan_required: self.choice(fields, "plan_required", YES_NO).unwrap_or_default(),
             approver: None,
             claims: self.choice(fields, "claims", CLAIMS),
+            budget: self.budget(fields),
         })
     }
 

@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
             types.check_provider(&mut read);
             let is_fine = read.faults.is_empty();
             for (way, why) in &read.faults {
-                let place = self.place_of(entry, fields, way);
+                let place = self.place_of(entry, Some(fields), way);
                 self.fault_at(place, why.clone());
             }
             types.reports.extend(read.notes.iter().map(|note| format!("type {name}: {note}")));
@@ -129,13 +129,13 @@ impl<'a> Reader<'a> {
     }
 
     /// The place of the deepest field on the way that is there.
-    fn place_of(
+    pub fn place_of(
         &self,
         entry: &ObjectProp<'a>,
-        fields: &Object<'a>,
+        fields: Option<&Object<'a>>,
         way: &[String],
     ) -> super::Place {
-        let (mut place, mut within) = (self.place(entry), Some(fields));
+        let (mut place, mut within) = (self.place(entry), fields);
         for key in way {
             let Some(property) = within.and_then(|it| it.get(key)) else { break };
             place = self.place(property);

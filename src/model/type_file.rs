@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::type_words::{apart, is_all, subtree};
 use super::{
     AgentType, Origin, PathGrant, PathRule, Pattern, PermissionMode, Rule, Ruling, TOOL_NAMES,
-    TOOLS_TO_COME, TypeLimits, TypeMode, TypeName,
+    TOOLS_TO_COME, TypeLimits, TypeMode, TypeName, budget_file::read_budget,
 };
 use crate::base::text::{headline, listed, nearest};
 
@@ -26,6 +27,7 @@ pub const TYPE_FIELDS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("temperature", &[]),
     ("plan_required", &[]),
+    ("budget", &[]),
     ("replaces", &[]),
 ];
 /// Whether a type has a field of this name, whichever of its names it is.
@@ -93,6 +95,7 @@ pub fn read_type(
     reader.numbers(&mut it);
     reader.permission_mode(&mut it);
     reader.permissions(&mut it);
+    reader.budget(&mut it);
     let replaces = reader.flag("replaces").unwrap_or_default();
     let TypeReader { faults, notes, .. } = reader;
     Defined { agent_type: it, replaces, faults, notes }
@@ -417,6 +420,14 @@ impl<'a> TypeReader<'a> {
         }
     }
 
+    fn budget(&mut self, it: &mut AgentType) {
+        let Some((key, value)) = self.get("budget") else { return };
+        let (budget, faults) = read_budget(value);
+        let of_type = |(way, why)| ([vec![key.to_owned()], way].concat(), why);
+        self.faults.extend(faults.into_iter().map(of_type));
+        it.budget = budget;
+    }
+
     fn network(&mut self, value: &Value) {
         if self.object(&["permissions", "network"], value, NETWORK_FIELDS).is_some() {
             let why = "\"network\" has no effect yet: no tool of this version reaches a host";
@@ -451,45 +462,4 @@ impl<'a> TypeReader<'a> {
 enum List {
     Allow,
     Deny,
-}
-
-fn is_all(name: &str) -> bool {
-    name == "*" || name == "all"
-}
-
-/// The parts of a text between commas that stand in no brackets.
-fn apart(text: &str) -> Vec<String> {
-    let (mut parts, mut depth) = (vec![String::new()], 0_usize);
-    for letter in text.chars() {
-        match letter {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if letter == ',' && depth == 0 {
-            parts.push(String::new());
-        } else if let Some(part) = parts.last_mut() {
-            part.push(letter);
-        }
-    }
-    let trimmed = parts.iter().map(|part| part.trim().trim_matches(['[', ']', '"', '\'']).trim());
-    trimmed.filter(|part| !part.is_empty()).map(str::to_owned).collect()
-}
-
-/// A path as rules have it: the top of a subtree.
-fn subtree(text: &str) -> Result<String, String> {
-    let path = text.trim().trim_end_matches("/**").trim_end_matches("/*").trim_end_matches('/');
-    let path = path.strip_prefix("./").unwrap_or(path);
-    if path.is_empty() && text.trim().starts_with('/') {
-        return Ok("/".to_owned());
-    }
-    if path.split('/').any(|part| part == "..") {
-        return Err(format!("{text:?} has `..` in it: name the folder itself"));
-    }
-    if path.contains(['*', '?', '[']) {
-        return Err(format!(
-            "{text:?} is a pattern: a path rule names a folder and covers all below it"
-        ));
-    }
-    Ok(if path == "." || path == "**" { String::new() } else { path.to_owned() })
 }

@@ -92,6 +92,12 @@ struct Count {
 }
 
 impl Provider for Command {
+    /// What a program costs is not known here, unless `prices` says it.
+    #[expect(clippy::unnecessary_literal_bound, reason = "the trait says so")]
+    fn model(&self) -> &str {
+        "command"
+    }
+
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {
         let input = match self.io {
             CommandIo::Json => question(request).to_string(),

@@ -103,6 +103,9 @@ pub trait Provider: Send + Sync {
     /// Blocks until the model's turn is there; ends soon after `cancel` fires.
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError>;
 
+    /// The model that answers, by the name that prices know it by.
+    fn model(&self) -> &str;
+
     /// Who thinks for the subagents of whoever this one thinks for, where that is another.
     fn for_subagents(&self) -> Option<Arc<dyn Provider>> {
         None

@@ -74,6 +74,10 @@ impl<P: Provider> Retrying<P> {
 }
 
 impl<P: Provider> Provider for Retrying<P> {
+    fn model(&self) -> &str {
+        self.inner.model()
+    }
+
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {
         let begun = self.clock.now();
         let (mut attempt, mut overloads) = (0, 0);
@@ -211,6 +215,11 @@ mod tests {
     struct Failing(Mutex<Vec<ProviderError>>, Mutex<u32>);
 
     impl Provider for &Failing {
+        #[expect(clippy::unnecessary_literal_bound, reason = "the trait says so")]
+        fn model(&self) -> &str {
+            "failing"
+        }
+
         fn complete(&self, _: &Request<'_>, _: &Cancel) -> Result<Reply, ProviderError> {
             *self.1.lock() += 1;
             match self.0.lock().pop() {

@@ -53,6 +53,11 @@ pub fn dead_letters() -> JournalName {
     JournalName("state/dead".to_owned())
 }
 
+/// What the calls of models have cost.
+pub fn costs() -> JournalName {
+    JournalName("state/costs".to_owned())
+}
+
 /// The nearest folder from `start` upwards that holds a mailbox folder.
 pub fn find_root(start: &Path) -> Option<PathBuf> {
     let holds = |folder: &&Path| folder.join(MAILBOX_FOLDER).symlink_metadata().is_ok();

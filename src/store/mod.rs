@@ -6,6 +6,7 @@
 mod board;
 mod bus;
 mod conversation;
+mod costs;
 mod cursors;
 mod dead;
 mod inbox;
@@ -22,13 +23,17 @@ use std::{path::Path, sync::Arc};
 pub use board::{BoardLine, BoardNews, Claim, ClaimEnd, TaskBoard};
 pub use bus::{MessageBus, Roster, SendError};
 pub use conversation::{Kept, RunHead};
+pub use costs::{
+    Call, Charge, CostLine, Costs, Ledger, OpenCall, Settled, Spending, Spent, UsedUp, Whose,
+    budgets_of, read_costs,
+};
 pub use cursors::Cursors;
 pub use dead::{DeadEntry, DeadLetters, News};
 pub use inbox::{Inbox, Rebirth};
 pub use layout::{MAILBOX_FOLDER, find_root};
 pub use lives::{LifeLog, Lives};
 pub use reader::{DeadLine, Entry, MailReader};
-pub use status::{Activity, Statuses, TeamStatus, TeammateStatus};
+pub use status::{Activity, Statuses, TeamStatus, TeammateStatus, UsedUpNote};
 pub use teams::{TeamFile, TeamFileError, find_team, read_team_file, team_files};
 pub use trace::{
     ToolUse, Totals, Trace, TraceChild, TraceEnd, TraceEvent, TraceHead, TraceLine, TraceNode,

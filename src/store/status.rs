@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, sync::Arc};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::{Store, StoreError};
+use super::{Store, StoreError, UsedUp};
 use crate::{
     base::FileError,
-    model::{AgentName, MessageId, Status},
+    model::{AgentName, Cost, MessageId, Status},
 };
 
 const FILE: &str = "status.json";
@@ -69,12 +69,34 @@ pub struct TeammateStatus {
     pub tokens_in: u64,
     /// Tokens its models have written in this life of the daemon.
     pub tokens_out: u64,
+    /// What its models have cost in this life of the daemon, as far as known.
+    #[serde(default, skip_serializing_if = "Cost::is_nothing")]
+    pub cost: Cost,
+    /// How many of its calls in this life of the daemon have cost nobody knows what.
+    #[serde(default)]
+    pub unknown_costs: u64,
     /// How many subagents and commands it runs in the background.
     #[serde(default)]
     pub in_background: usize,
     /// Whether it obeys a SHUTDOWN, so that its thread is going to end.
     #[serde(skip)]
     pub is_ending: bool,
+}
+
+/// That a budget is used up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedUpNote {
+    /// Whose, and how.
+    pub text: String,
+    /// Until when; for ever if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+impl From<UsedUp> for UsedUpNote {
+    fn from(it: UsedUp) -> Self {
+        Self { text: it.to_string(), until: it.until.map(|until| until.to_string()) }
+    }
 }
 
 /// The status of a team.
@@ -95,6 +117,9 @@ pub struct TeamStatus {
     /// What holds for the whole team and somebody should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// Budgets that are used up.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub used_up: Vec<UsedUpNote>,
     /// By name.
     pub teammates: BTreeMap<AgentName, TeammateStatus>,
 }
@@ -165,6 +190,8 @@ impl Statuses {
                 answered: 0,
                 tokens_in: 0,
                 tokens_out: 0,
+                cost: Cost::default(),
+                unknown_costs: 0,
                 in_background: 0,
                 is_ending: false,
             });

@@ -194,7 +194,7 @@ fn thinking(request: &Value) -> (String, Vec<(&'static str, Value)>) {
 
 fn team_on(url: &str) -> Team {
     let mut team = Team::new(
-        r#"{"provider": "local", "providers": {"local": {"kind": "openai", "model": "m"}},
+        r#"{"provider": "local", "prices": {"m": {"input": 2, "output": 10}}, "providers": {"local": {"kind": "openai", "model": "m"}},
             "teammates": {"lead": {"role": "leads"}, "scout": {"type": "explore"},
               "tester": {"permission_mode": "bypass", "plan_required": true, "approver": "lead"}}}"#,
     );
@@ -221,6 +221,16 @@ fn a_team_of_models_delegates_asks_plans_and_answers() {
     server.is_content();
     let asked = server.asked();
     assert_eq!(asked, 9, "{status}");
+    // Each call read 100 tokens at $2 a million and wrote 10 at $10: $0.0003.
+    let costs = team.run(&["cost", "--json"]).ok();
+    let rows: Vec<Value> = costs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let sum = |key: &str| rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!((sum("calls"), sum("tokens_in"), sum("tokens_out")), (9, 900, 90), "{costs}");
+    assert!(costs.contains("\"cost_usd\":\"0.0018\"") && costs.contains("\"cost_usd\":\"0.0009\""));
+    assert!(team.run(&["cost"]).ok().contains("$0.0027"));
+    assert!(team.run(&["cost", "--tasks"]).ok().contains("task 1"));
+    let unknown = team.run(&["cost", "nobody"]).exits(2).err;
+    assert!(unknown.contains("there are lead, scout and tester"), "{unknown}");
     let tokens = team.run(&["trace", "lead"]).ok();
     assert!(tokens.contains("subagent×1") && tokens.contains("read_file×1"), "{tokens}");
 }
@@ -251,6 +261,34 @@ fn a_kill_amid_a_models_work_goes_on_with_the_next_call() {
     assert_eq!(fs::read_to_string(team.at("calls")).unwrap(), "one\nthree\n");
     server.is_content();
     assert_eq!(server.asked(), 2);
+}
+
+#[test]
+fn a_budget_stops_further_calls_and_an_unknown_price_is_never_nothing() {
+    let server = Server::start(Box::new(|_| said("spent")));
+    let mut team = Team::new(
+        r#"{"provider": "openai", "providers": {"openai": {"model": "nobody-knows"}},
+            "teammates": {"lead": {}, "small": {"budget": {"max_tokens": 150, "per": "life"}},
+              "rich": {"budget": {"max_cost_usd": 5}}}}"#,
+    );
+    team.set_env("OPENAI_BASE_URL", &server.url);
+    let _daemon = team.up();
+    let send = |name: &str| team.run(&["send", name, "go", "--wait"]);
+    assert_eq!(send("small").ok(), "spent\n");
+    assert_eq!(send("small").ok(), "spent\n");
+    let refused = send("small").exits(1).out;
+    assert!(
+        refused.contains("the budget of small is used up (max_tokens 150 for ever"),
+        "{refused}"
+    );
+    let refused = send("rich").exits(1).out;
+    assert!(refused.contains("the price of the model nobody-knows is not known"), "{refused}");
+    assert_eq!(server.asked(), 2);
+    let told = team.run(&["cost"]).ok();
+    assert!(told.contains("unknown  (its price is not known"), "{told}");
+    team.until("the note", |team| {
+        team.run(&["status"]).out.contains("the budget of small is used up").then_some(())
+    });
 }
 
 #[test]

@@ -163,6 +163,8 @@ fn the_schema_has_the_keys_that_the_reader_knows() {
         ("/$defs/teammate", model::TEAMMATE_KEYS),
         ("/$defs/type", &model::type_keys()),
         ("/$defs/provider_entry", model::PROVIDER_KEYS),
+        ("/$defs/budget", model::BUDGET_KEYS),
+        ("/$defs/price", model::PRICE_KEYS),
         ("/$defs/permissions", model::PERMISSION_FIELDS),
         ("/$defs/permissions/properties/network", model::NETWORK_FIELDS),
         ("/$defs/permissions/properties/limits", model::LIMIT_FIELDS),

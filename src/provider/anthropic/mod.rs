@@ -46,6 +46,10 @@ impl Anthropic {
 }
 
 impl Provider for Anthropic {
+    fn model(&self) -> &str {
+        &self.ask.model
+    }
+
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {
         let key = self.wire.key.as_ref().map_or("", |key| key.expose());
         let headers = [("anthropic-version", VERSION), ("x-api-key", key)];

@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use crate::{
     base::Cancel,
-    model::{AgentName, Mail, Protocol, Status, ToolCall},
+    model::{AgentName, CLERK_MODEL, Mail, Protocol, Status, ToolCall},
     provider::{Provider, ProviderError, Reply, Request, Tokens},
 };
 
@@ -126,6 +126,10 @@ impl Clerk {
 }
 
 impl Provider for Clerk {
+    fn model(&self) -> &str {
+        CLERK_MODEL
+    }
+
     /// A subagent carries out the lines it is given: the script is its caller's.
     fn for_subagents(&self) -> Option<Arc<dyn Provider>> {
         let (name, is_program) = (self.name.clone(), self.is_program);

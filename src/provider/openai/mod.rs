@@ -41,6 +41,10 @@ impl OpenAi {
 }
 
 impl Provider for OpenAi {
+    fn model(&self) -> &str {
+        &self.ask.model
+    }
+
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {
         let bearer = self.wire.key.as_ref().map(|key| format!("Bearer {}", key.expose()));
         let headers: Vec<_> = bearer.iter().map(|it| ("authorization", it.as_str())).collect();
