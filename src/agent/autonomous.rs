@@ -176,6 +176,7 @@ impl AutonomousAgent {
         match self.inbox.judge(message) {
             Some(Obedience::Obey) => {
                 announce(&self.office, &self.name, message);
+                self.let_background_end();
                 self.obey(std::slice::from_ref(message))?;
                 return self.end(Ending::Stopped);
             }
@@ -186,6 +187,16 @@ impl AutonomousAgent {
             None => self.note(message)?,
         }
         Ok(Step::Handled(id))
+    }
+
+    /// A SHUTDOWN that takes its turn lets what runs in the background end, unless somebody wants the
+    /// end at once.
+    fn let_background_end(&self) {
+        if self.background.live() > 0 {
+            self.office.statuses.set(&self.name, Activity::Waiting, "for what runs beside it");
+            let is_done = || (self.background.live() == 0).then_some(());
+            let _ = self.scope.wait_lightly(None, is_done);
+        }
     }
 
     /// Whether a message without a claim to a reply starts a turn all the same: the result of what

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{
     AutonomousAgent, Run,
     dispatch::{Called, result},
+    lineage::Lineage,
     subagent::short_name,
 };
 use crate::{
@@ -26,6 +27,8 @@ use crate::{
     tools::{Attempt, Caller, Outcome, Tool, ToolError, bash::Bash},
 };
 
+/// Why a run in the background was ended.
+pub const CANCELLED: &str = "its teammate, or the task that began it, was stopped";
 /// How long to wait before an end is told again that could not be written.
 const RETRY: Duration = Duration::from_secs(2);
 
@@ -45,6 +48,7 @@ struct Entry {
     name: String,
     run: RunId,
     about: String,
+    begun_by: RunId,
     is_subagent: bool,
     since: Moment,
     stop: Stop,
@@ -101,7 +105,6 @@ impl Background {
         run: &mut Run<'_>,
         call: &ToolCall,
         beside: Beside,
-        limit: Option<Duration>,
         job: impl FnOnce(&Scope, &Inbox, &Self) -> BackgroundEnd + Send + 'static,
     ) -> Result<Result<(), String>, StoreError> {
         let wake = Wake::default();
@@ -120,7 +123,7 @@ impl Background {
             return Err(why);
         }
         let scope = Scope { wake, stop, deadline: None, ..run.scope.clone() };
-        let started = self.start_thread(run, &beside, note, scope.within(limit), job);
+        let started = self.start_thread(run, &beside, note, scope, job);
         if let Err(why) = started {
             self.forget(&beside.run);
             run.inbox.record(|life| life.background.retain(|it| it.run != beside.run))?;
@@ -199,6 +202,7 @@ impl Background {
             name: beside.name.clone(),
             run: beside.run.clone(),
             about: beside.about.clone(),
+            begun_by: run.lineage.run.clone(),
             is_subagent: matches!(beside.what, What::Subagent(_)),
             since: run.scope.clock.now(),
             stop: stop.clone(),
@@ -248,16 +252,19 @@ impl Background {
     }
 
     /// How one run stands, or all.
-    pub fn tell(&self, id: Option<&str>, now: Moment) -> Result<String, String> {
+    /// What a subagent has begun itself is all that it is told of.
+    pub fn tell(&self, id: Option<&str>, now: Moment, lineage: &Lineage) -> Result<String, String> {
         let runs = self.0.lock();
+        let is_own = |it: &&Entry| lineage.depth == 0 || it.begun_by == lineage.run;
+        let entries: Vec<&Entry> = runs.entries.iter().filter(is_own).collect();
         let Some(id) = id.map(str::trim) else {
-            if runs.entries.is_empty() {
+            if entries.is_empty() {
                 return Ok("[nothing was started in the background]".to_owned());
             }
-            return Ok(runs.entries.iter().map(|it| it.line(now) + "\n").collect());
+            return Ok(entries.iter().map(|it| it.line(now) + "\n").collect());
         };
-        let Some(entry) = runs.entries.iter().find(|it| it.name == id) else {
-            let known = crate::base::text::listed(runs.entries.iter().map(|it| &it.name));
+        let Some(entry) = entries.iter().find(|it| it.name == id) else {
+            let known = crate::base::text::listed(entries.iter().map(|it| &it.name));
             return Err(format!(
                 "nothing in the background is called `{}`; there are {known}",
                 headline(id, 80)
@@ -367,21 +374,22 @@ pub fn command_in_background(
     };
     let started = format!("Command {name} started in the background.");
     let beside = Beside { name, run: id, what: What::Command, about: headline(&command, 60) };
+    let limit = run.desk.agent_type.limits.timeout;
     let job = move |scope: &Scope, _: &Inbox, _: &Background| {
-        let (status, text) = match (prepared.run)(scope) {
+        let scope = scope.within(limit);
+        let (status, text) = match (prepared.run)(&scope) {
             Ok(Outcome::Text(text)) => (Status::Ok, text),
             Ok(other) => crate::base::broken(&format!("bash gives text, not {other:?}")),
             Err(ToolError::Failed(why)) => (Status::Failed, why),
-            Err(ToolError::Interrupted(_)) => {
-                (Status::Stopped, "its teammate was stopped".to_owned())
+            Err(ToolError::Interrupted(_)) if scope.is_late() => {
+                let seconds = limit.unwrap_or_default().as_secs();
+                (Status::Failed, format!("timed out after {seconds} s"))
             }
+            Err(ToolError::Interrupted(_)) => (Status::Stopped, CANCELLED.to_owned()),
         };
         BackgroundEnd { status, text, totals: Totals::default() }
     };
-    Ok(Ok(result(
-        call,
-        run.background.clone().start(run, call, beside, None, job)?.map(|()| started),
-    )))
+    Ok(Ok(result(call, run.background.clone().start(run, call, beside, job)?.map(|()| started))))
 }
 
 impl AutonomousAgent {

@@ -175,7 +175,7 @@ fn fulfil(
             command_in_background(run, call, input, command)
         }
         Outcome::CheckBackground(id) => {
-            let told = run.background.tell(id.as_deref(), run.scope.clock.now());
+            let told = run.background.tell(id.as_deref(), run.scope.clock.now(), run.lineage);
             Ok(Ok(result(call, told)))
         }
         Outcome::SubmitPlan(plan) => submit_plan(run, call, plan),

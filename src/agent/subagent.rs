@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{
     Desk, Ended, ModelLoop, Office, Run, Worker,
-    background::{Background, BackgroundEnd, Beside, What},
+    background::{Background, BackgroundEnd, Beside, CANCELLED, What},
     dispatch::{Called, result},
     lineage::Lineage,
     run::{Meanwhile, as_mail},
@@ -145,11 +145,7 @@ pub fn delegate_in_background(
         };
         child.work_beside(&host)
     };
-    let limit = it.limits.timeout;
-    Ok(Ok(result(
-        call,
-        run.background.clone().start(run, call, beside, limit, job)?.map(|()| started),
-    )))
+    Ok(Ok(result(call, run.background.clone().start(run, call, beside, job)?.map(|()| started))))
 }
 
 /// Gives more work to a subagent of this run that has finished.
@@ -290,7 +286,7 @@ impl Subagent {
         let (status, text, totals) = match worked {
             Ok(Ok(report)) => (report.status, report.text, report.totals),
             Ok(Err(_)) => {
-                let why = "its teammate was stopped".to_owned();
+                let why = CANCELLED.to_owned();
                 self.close(host, &why);
                 (Status::Stopped, why, Totals::default())
             }

@@ -349,7 +349,12 @@ fn judge(
         why.push(counted(open.dead_letters, "dead letter"));
         next.push("postroom dead list".to_owned());
     }
-    if !why.is_empty() {
+    let needs_you = !why.is_empty();
+    for id in open.orphans {
+        why.push(format!("nobody here can do task {id}"));
+        next.push(format!("postroom task show {id}"));
+    }
+    if needs_you {
         return (Health::NeedsYou, why, next);
     }
     let runs = |it: &&TeammateView| it.state != State::Is(Activity::Stopped);
@@ -367,10 +372,6 @@ fn judge(
         why.push(format!("{} tasks wait for others that will not be done", open.tasks.blocked));
         next.push("postroom task list --status failed".to_owned());
         next.push("postroom task retry ID".to_owned());
-    }
-    for id in open.orphans {
-        why.push(format!("nobody here can do task {id}"));
-        next.push(format!("postroom task show {id}"));
     }
     let is_stuck = nobody_works && !why.is_empty();
     (if is_stuck { Health::Stuck } else { Health::Fine }, why, next)

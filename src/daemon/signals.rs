@@ -1,7 +1,9 @@
 //! SIGINT, SIGTERM and SIGHUP, told to the supervisor by a thread of their own.
 
+use std::sync::Arc;
+
 use signal_hook::{
-    consts::{SIGHUP, SIGINT, SIGTERM},
+    consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ},
     iterator::{Handle, Signals},
 };
 
@@ -15,6 +17,8 @@ pub struct SignalWatch {
 
 /// Calls `told` with each signal's number, on the thread `signals`.
 pub fn watch_signals(told: impl Fn(i32) + Send + 'static) -> std::io::Result<SignalWatch> {
+    // A file that may not grow is an error of the write, which is told and waited for.
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let handle = signals.handle();
     let thread = Thread::start("signals", move || signals.forever().for_each(told))?;

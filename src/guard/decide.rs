@@ -6,7 +6,7 @@ use super::{
     Access, Rights, Verdict,
     paths::grant_of,
     protected::{kept_from_reading, kept_from_writing},
-    rules::{is_outside, ruling},
+    rules::{is_outside, ruling, ruling_of_tool},
 };
 use crate::{
     base::text::{headline, listed},
@@ -21,6 +21,13 @@ const COMMAND_SHOWN: usize = 120;
 pub fn decide(rights: &Rights, tool_name: &str, accesses: &[Access]) -> Verdict {
     let mut strictest = Verdict::Allow;
     for layer in rights.layers() {
+        if accesses.is_empty() {
+            // What touches nothing is not judged by a mode, but a rule about the tool holds.
+            let verdict = by_tool(layer, tool_name);
+            if rank(&verdict) > rank(&strictest) {
+                strictest = verdict;
+            }
+        }
         for access in accesses {
             let verdict = in_layer(layer, tool_name, access);
             if rank(&verdict) > rank(&strictest) {
@@ -33,6 +40,18 @@ pub fn decide(rights: &Rights, tool_name: &str, accesses: &[Access]) -> Verdict 
             "{why}; nothing can be asked for here: a rule of the team file has to allow it"
         )),
         verdict => verdict,
+    }
+}
+
+/// What the rules of one layer say of a tool as a whole.
+fn by_tool(layer: &Rights, tool: &str) -> Verdict {
+    let said = |what| format!("{tool}: {what} rule of the team file or of a type");
+    match ruling_of_tool(&layer.rules, tool) {
+        Some(Ruling::Deny) => Verdict::Deny(format!("{} forbids it", said("a `deny`"))),
+        Some(Ruling::Ask) if layer.mode != PermissionMode::Bypass => {
+            Verdict::Ask(format!("{} asks before it", said("an `ask`")))
+        }
+        Some(Ruling::Ask | Ruling::Allow) | None => Verdict::Allow,
     }
 }
 

@@ -164,6 +164,7 @@ mod tests {
             all.push(("bash", Access::Run(command.to_owned())));
             all.push(("background_run", Access::Run(command.to_owned())));
         }
+        all.push(("grep", Access::Read(PathBuf::from("src"))));
         all.push(("team_shutdown", Access::Team("stop scout".to_owned())));
         all
     }
@@ -204,6 +205,10 @@ mod tests {
                         prop_assert!(rank(&below) >= rank(&above), "{tool} {access:?}: {below:?}");
                     }
                 }
+                for tool in ["subagent", "team_send", "background_check"] {
+                    let (above, below) = (decide(&rights, tool, &[]), decide(&own, tool, &[]));
+                    prop_assert!(rank(&below) >= rank(&above), "{tool}: {below:?}");
+                }
                 (rights, tools) = (own, left);
             }
         }
@@ -225,6 +230,12 @@ mod tests {
             assert!(matches!(verdict, Verdict::Deny(_)), "{command}: {verdict:?}");
         }
         let asking = Rights::new(PermissionMode::Default, Vec::new());
+        let deny = Rule { ruling: Ruling::Deny, pattern: Pattern::parse("Task").unwrap() };
+        let alone = Rights::new(PermissionMode::Bypass, vec![deny]);
+        for tool in ["subagent", "subagent_send"] {
+            assert!(matches!(decide(&alone, tool, &[]), Verdict::Deny(_)), "{tool}");
+        }
+        assert_eq!(decide(&alone, "team_send", &[]), Verdict::Allow);
         let loose = AgentType { permission_mode: Some(PermissionMode::Bypass), ..plain() };
         let below = asking.narrowed(&loose);
         assert_eq!(below.mode, PermissionMode::Default);

@@ -3,6 +3,8 @@
 //! A rule that allows a command has to match all of it, and a command with anything in it that a
 //! shell would act upon is never allowed by a rule; a rule that denies or asks matches any part.
 
+use std::path::Path;
+
 use globset::GlobBuilder;
 
 use super::Access;
@@ -11,6 +13,12 @@ use crate::model::{Pattern, Rule, Ruling, counts_as};
 /// The strictest of `rules` that is about `access` of the tool called `tool`.
 pub fn ruling(rules: &[Rule], tool: &str, access: &Access) -> Option<Ruling> {
     let about = |rule: &&Rule| is_of(&rule.pattern, tool) && matches(rule, access);
+    rules.iter().filter(about).map(|rule| rule.ruling).max()
+}
+
+/// The strictest of `rules` that is about all that `tool` does.
+pub fn ruling_of_tool(rules: &[Rule], tool: &str) -> Option<Ruling> {
+    let about = |rule: &&Rule| rule.pattern.of.is_none() && is_of(&rule.pattern, tool);
     rules.iter().filter(about).map(|rule| rule.ruling).max()
 }
 
@@ -38,8 +46,10 @@ fn matches(rule: &Rule, access: &Access) -> bool {
     }
     match access {
         Access::Read(path) | Access::Write(path) => {
+            // A folder is searched as a whole by a pattern of all that is in it.
+            let is_folder = of.strip_suffix("/**").is_some_and(|it| Path::new(it) == path);
             let glob = GlobBuilder::new(of).literal_separator(true).build();
-            glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
+            is_folder || glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
         }
         Access::Run(command) => match rule.ruling {
             Ruling::Allow => is_simple(command) && Words::of(of).begin(&words(command)),

@@ -35,6 +35,13 @@ pub fn is_field(key: &str) -> bool {
     key == "name" || TYPE_FIELDS.iter().any(|(name, more)| key == *name || more.contains(&key))
 }
 
+/// The field that a key was meant to be, where it is one in another spelling.
+fn field_like(key: &str) -> Option<&'static str> {
+    let plain = |text: &str| text.replace(['-', '_', ' '], "").to_lowercase();
+    let names = TYPE_FIELDS.iter().flat_map(|(name, more)| [name].into_iter().chain(*more));
+    names.copied().find(|name| plain(name) == plain(key))
+}
+
 /// The fields of `permissions`.
 pub const PERMISSION_FIELDS: &[&str] = &["tools", "paths", "network", "limits"];
 /// The fields of `network` in them.
@@ -46,6 +53,9 @@ pub const LIMIT_FIELDS: &[&str] =
 const RULINGS: &[(&str, Ruling)] =
     &[("allow", Ruling::Allow), ("ask", Ruling::Ask), ("deny", Ruling::Deny)];
 
+/// The most retries of a subagent that fails.
+const MOST_RETRIES: u64 = 10;
+
 /// Tools of which a part can be named: they declare what they touch.
 const DIVISIBLE: &[&str] = &[
     "bash",
@@ -56,7 +66,14 @@ const DIVISIBLE: &[&str] = &[
     "list_files",
     "glob",
     "grep",
+    "team_shutdown",
+    "task_update",
 ];
+
+/// Whether a part of a tool can be named.
+pub fn is_divisible(tool: &str) -> bool {
+    DIVISIBLE.contains(&tool)
+}
 
 /// How a definition is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +130,11 @@ impl<'a> TypeReader<'a> {
         let fields = self.fields;
         let is_known = |key: &&String| key.as_str() != "name" && is_field(key);
         let unknown: Vec<&String> = fields.keys().filter(|key| !is_known(key)).collect();
+        for key in &unknown {
+            if let Some(meant) = field_like(key).filter(|_| self.manner == Manner::Lenient) {
+                self.fault(&[key], format!("{key:?} is written {meant:?}"));
+            }
+        }
         match self.manner {
             Manner::Lenient if !unknown.is_empty() => {
                 self.notes.push(format!("left out, since not known here: {}", listed(unknown)));
@@ -330,8 +352,11 @@ impl<'a> TypeReader<'a> {
         if !TOOL_NAMES.contains(&tool) {
             let likely = nearest(&tool.to_lowercase(), TOOL_NAMES.iter().copied());
             let hint = likely.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-            let shown = headline(name, 80);
-            self.fault_or_note(&[key], format!("no tool is called {shown}{hint}"));
+            let why = format!("no tool is called {}{hint}", headline(name, 80));
+            // A slip in what is denied would give what was meant to be taken away.
+            let is_slip = list == List::Deny && likely.is_some();
+            let tell = if is_slip { Self::fault } else { Self::fault_or_note };
+            tell(self, &[key], why);
             return None;
         }
         if pattern.of.is_some() && !DIVISIBLE.contains(&tool) {
@@ -449,7 +474,10 @@ impl<'a> TypeReader<'a> {
             match key.as_str() {
                 "max_file_size" => limits.max_file_size = Some(number),
                 "timeout_seconds" => limits.timeout = Some(Duration::from_secs(number)),
-                "max_retries" => limits.max_retries = u32::try_from(number).unwrap_or(u32::MAX),
+                "max_retries" if number > MOST_RETRIES => {
+                    self.fault(&way, format!("\"max_retries\" is at most {MOST_RETRIES}"));
+                }
+                "max_retries" => limits.max_retries = u32::try_from(number).unwrap_or_default(),
                 _ => it.max_turns = it.max_turns.min(usize::try_from(number).unwrap_or(usize::MAX)),
             }
         }

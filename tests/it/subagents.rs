@@ -191,7 +191,7 @@ fn eight_run_beside_the_ninth_is_refused_and_a_shutdown_accounts_for_all() {
     team.run(&["stop", "lead"]).ok();
     let told = ends(&team);
     assert_eq!(told.len(), 8, "{told:#?}");
-    assert!(told.iter().all(|it| it.contains("cancelled:\n\nits teammate was stopped")));
+    assert!(told.iter().all(|it| it.contains("cancelled:\n\nits teammate, or the task")));
     assert_eq!(team.life("lead")["background"], Value::Null);
     assert_eq!(team.left_over(), 0);
     let threads = fs::read_dir(format!("/proc/{}/task", daemon.id())).unwrap().flatten();
@@ -350,4 +350,70 @@ fn what_runs_beside_gets_the_answers_that_it_waits_for() {
         (ends(team).len() == 2 && team.is_settled("lead")).then_some(())
     });
     assert!(ends(&team).iter().all(|it| it.contains("done:\n\nat last")), "{:?}", ends(&team));
+}
+
+#[test]
+fn a_rule_denies_a_tool_that_touches_nothing_too() {
+    let team = Team::new(
+        r#"{"permission_mode": "bypass", "rules": {"deny": ["Task", "task_create"]},
+            "teammates": {"lead": {}, "w": {}}}"#,
+    );
+    for content in [
+        "delegate explore: list",
+        "task: list",
+        "tool subagent_send {\"id\":\"abc\",\"message\":\"x\"}",
+    ] {
+        let said = team.run(&["run", content]).exits(1).out;
+        assert!(said.contains("a `deny` rule"), "{said}");
+    }
+    fs::write(
+        team.at("teams/team.json"),
+        r#"{"rules": {"deny": ["bsh", "team_send(w)", "subagnet"]}, "teammates": {"lead": {}}}"#,
+    )
+    .unwrap();
+    let faults = team.run(&["check"]).exits(2).err;
+    for part in [
+        "no tool is called bsh; did you mean bash?",
+        "write \"team_send\"",
+        "did you mean subagent?",
+    ] {
+        assert!(faults.contains(part), "{faults}");
+    }
+}
+
+#[test]
+fn a_drain_lets_what_runs_beside_end_and_a_types_time_is_its_commands_time() {
+    let team = Team::new(
+        r#"{"permission_mode": "bypass", "teammates": {"lead": {}},
+            "agents": {"hasty": {"permissions": {"limits": {"timeout_seconds": 1}}}}}"#,
+    );
+    let _daemon = team.up();
+    send(
+        &team,
+        "a",
+        r#"tool background_run {"command": "until [ -e go ]; do sleep 0.02; done; touch out"}"#,
+    );
+    team.until_answer_to("a");
+    send(&team, "b", "delegate hasty: tool background_run {\"command\": \"sleep 1000\"}");
+    team.until_answer_to("b");
+    team.until("the late one", |team| {
+        ends(team).iter().any(|it| it.contains("failed:\n\ntimed out after 1 s")).then_some(())
+    });
+    let begun =
+        serde_json::json!({"task": "sleep", "agent_type": "hasty", "run_in_background": true});
+    send(
+        &team,
+        "c",
+        &format!("tool subagent {}", begun.to_string().replace("\"sleep\"", "\"run sleep 1000\"")),
+    );
+    team.until("the late subagent", |team| {
+        let late = "timed out after 1 s without a final answer";
+        ends(team).iter().any(|it| it.contains(late)).then_some(())
+    });
+    team.append("lead", "{\"id\":\"stop\",\"protocol\":\"shutdown\",\"drain\":true}\n");
+    team.until_state("lead", "waiting");
+    fs::write(team.at("go"), "").unwrap();
+    assert_eq!(team.until_answer_to("stop")["status"], "stopped");
+    assert!(team.at("out").exists());
+    assert!(ends(&team).iter().any(|it| it.contains("done:\n\n[no output]")), "{:?}", ends(&team));
 }
