@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeMap, env, ffi::OsString, sync::Arc};
 
+use super::prompt::with_type;
 use crate::{
     guard::Rights,
     model::{AgentName, AgentType, PathRule, Team, Teammate, ToolCall},
@@ -103,11 +104,9 @@ impl Desk {
     #[must_use]
     pub fn narrowed(&self, it: &AgentType, rights: &Rights, provider: Arc<dyn Provider>) -> Self {
         let rights = rights.narrowed(it);
-        let parts = [self.system.as_str(), it.system_prompt.as_str()];
-        let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
         Self {
             agent_type: it.clone(),
-            system: told.join("\n\n"),
+            system: with_type(&self.system, it),
             provider,
             tools: self.tools.narrowed(it),
             kit: narrowed_kit(self.kit.clone(), it, &rights),

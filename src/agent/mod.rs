@@ -26,5 +26,6 @@ mod tests;
 pub use autonomous::{AutonomousAgent, Ending, Step};
 pub use desk::Desk;
 pub use office::{Office, OfficeError, can_be_taken, check_scripts};
+pub use prompt::prompt_of;
 pub use run::Run;
 pub use worker::{Ended, ModelLoop, Worker};

@@ -2,11 +2,11 @@
 //! how mail comes, and what the workspace says to agents. It stays the same for a whole life, so that
 //! a vendor can keep it.
 
-use std::{fmt::Write, io::Read};
+use std::{fmt::Write, io::Read, path::Path};
 
 use crate::{
     base::text::listed,
-    model::{AgentName, PermissionMode, Team, Teammate},
+    model::{AgentName, AgentType, PermissionMode, Team, Teammate, TypeName},
     provider::FRAMES_EXPLAINED,
     tools::Workspace,
 };
@@ -28,6 +28,28 @@ pub fn system_prompt(team: &Team, name: &AgentName, teammate: &Teammate, notes: 
     parts.push(notes.to_owned());
     parts.retain(|part| !part.trim().is_empty());
     parts.join("\n\n")
+}
+
+/// What a teammate of this name is told, or a subagent of this type that the lead calls; none where
+/// there is neither. `workspace` is the folder that the team works on.
+pub fn prompt_of(team: &Team, name: &str, workspace: &Path) -> Option<String> {
+    let notes = Workspace::open(workspace).map(|it| notes(&it)).unwrap_or_default();
+    let of = |name: &AgentName| {
+        let teammate = team.teammates.get(name)?;
+        Some(system_prompt(team, name, teammate, &notes))
+    };
+    if let Some(told) = AgentName::new(name).ok().and_then(|name| of(&name)) {
+        return Some(told);
+    }
+    let it = team.types.get(&TypeName::new(name).ok()?)?;
+    Some(with_type(&of(&team.lead)?, it))
+}
+
+/// What a subagent of type `it` is told by a caller who was told `above`.
+pub fn with_type(above: &str, it: &AgentType) -> String {
+    let parts = [above, it.system_prompt.as_str()];
+    let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    told.join("\n\n")
 }
 
 fn who(team: &Team, name: &AgentName, teammate: &Teammate) -> String {

@@ -473,6 +473,9 @@ pub struct Types {
     /// A team file, or its name in `teams/`; may be left out where `teams/` holds one
     #[arg(long)]
     pub team: Option<String>,
+    /// Print what a teammate, or a subagent of the lead, is told: exactly as it is sent
+    #[arg(long, requires = "name", conflicts_with = "json")]
+    pub prompt: bool,
     /// Print JSON, one type a line
     #[arg(long)]
     pub json: bool,

@@ -10,6 +10,7 @@ use super::{
     types_text::{line_of, text_of, width_of},
 };
 use crate::{
+    agent::prompt_of,
     base::text::{headline, listed, nearest},
     model::{
         AgentType, Origin, PathGrant, Pattern, PermissionMode, Ruling, TOOL_NAMES, TOOLS_TO_COME,
@@ -164,6 +165,9 @@ fn known(context: &Context, team: Option<&str>) -> Result<Known, Failure> {
 
 /// Shows all types in a line each, or one whole.
 pub fn types(context: &Context, args: &Types, printer: &mut Printer) -> Result<Code, Failure> {
+    if let Some(name) = args.name.as_deref().filter(|_| args.prompt) {
+        return prompt(context, args, name, printer);
+    }
     let known = known(context, args.team.as_deref())?;
     let views = known.types.iter().map(|it| TypeView::new(it, &known.reports));
     let views: Vec<TypeView<'_>> = views.collect();
@@ -175,6 +179,24 @@ pub fn types(context: &Context, args: &Types, printer: &mut Printer) -> Result<C
     for note in reports.chain(&known.note) {
         printer.note(note);
     }
+    Ok(Code::Ok)
+}
+
+/// Prints what a teammate, or a subagent of the lead, is told.
+fn prompt(
+    context: &Context,
+    args: &Types,
+    name: &str,
+    printer: &mut Printer,
+) -> Result<Code, Failure> {
+    let team = context.team(args.team.as_deref())?.team;
+    let told = prompt_of(&team, name, context.workspace()).ok_or_else(|| {
+        let names = team.teammates.keys().map(ToString::to_string);
+        let types = team.types.keys().map(ToString::to_string);
+        let known = listed(names.chain(types));
+        Failure::usage(format!("no teammate and no type is called {name:?}; there are {known}"))
+    })?;
+    printer.say(&told);
     Ok(Code::Ok)
 }
 

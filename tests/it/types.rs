@@ -200,3 +200,29 @@ fn agent_files_of_a_users_folder_are_types_of_the_team() {
     let said = team.run(&["send", "lead", "delegate reviewer: read README.md", "--wait"]).ok();
     assert_eq!(said, "# A test\n");
 }
+
+#[test]
+fn what_a_teammate_is_told_can_be_read() {
+    let team = Team::new(
+        r#"{"outside": ["ci"], "teammates": {"lead": {"role": "leads"}, "scout": {"type": "explore",
+            "system_prompt": "Be brief."}}}"#,
+    );
+    fs::write(team.at("AGENTS.md"), "Use tabs.\n").unwrap();
+    let told = team.run(&["types", "--prompt", "scout"]).ok();
+    for part in [
+        "You are scout, a teammate of the team team.",
+        "You search and read; you change nothing.",
+        "Be brief.",
+        "- lead, who leads: leads",
+        "- outside: ci",
+        "you can't change anything",
+        "<message id=",
+        "From AGENTS.md of the workspace:\n\nUse tabs.",
+    ] {
+        assert!(told.contains(part), "{part} is not in\n{told}");
+    }
+    let of_type = team.run(&["types", "--prompt", "plan"]).ok();
+    assert!(of_type.starts_with("You are lead,") && of_type.contains("You plan a change"));
+    let unknown = team.run(&["types", "--prompt", "nobody"]).exits(2).err;
+    assert!(unknown.contains("there are lead, scout, analyst"), "{unknown}");
+}
