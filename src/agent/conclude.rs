@@ -1,13 +1,11 @@
 //! The end of a piece of work, write by write: the end itself, one reply for each request, the
 //! trace, the cursor. Killed between any two, a restart does the rest and nothing twice.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::{AutonomousAgent, Ended};
 use crate::{
-    model::{
-        AgentName, Durability, Envelope, Final, Kind, Mail, Message, MessageId, Protocol, Turn,
-    },
+    model::{Durability, Envelope, Final, Kind, Mail, Message, MessageId, Protocol, Tally, Turn},
     store::StoreError,
 };
 
@@ -41,7 +39,7 @@ impl AutonomousAgent {
             }
         }
         self.trace.conclusion(&said.id, end.status, &end.text);
-        let joined = self.inbox.unread_among(&consumed_with(&turns));
+        let joined = self.inbox.unread_among(&Tally::of(&turns).mail);
         let mut settled = vec![message.clone()];
         settled.extend(joined.into_iter().filter(|it| it.at != message.at));
         if self.office.team.durability == Durability::Power {
@@ -81,17 +79,4 @@ fn requests(turns: &[Turn]) -> impl Iterator<Item = &Mail> {
         Turn::Mail(mail) if mail.kind == Kind::Request => Some(mail),
         _ => None,
     })
-}
-
-/// The mail that is done with when the work in `turns` is: what it was told, and the answers that
-/// its calls waited for.
-fn consumed_with(turns: &[Turn]) -> BTreeSet<(AgentName, MessageId)> {
-    turns
-        .iter()
-        .filter_map(|turn| match turn {
-            Turn::Mail(mail) => Some((mail.from.clone(), mail.id.clone())),
-            Turn::Result(result) => result.answer.clone(),
-            Turn::Model { .. } | Turn::Final(_) => None,
-        })
-        .collect()
 }

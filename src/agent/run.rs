@@ -80,23 +80,12 @@ impl Run<'_> {
     /// Whether a plan has to be approved before anything may be changed. Only the runtime notes an
     /// approval, and only in the work in hand.
     pub fn is_gated(&self) -> bool {
-        self.desk.plan_required && !self.plans().any(|approved| approved)
+        self.desk.plan_required && !self.plans().contains(&true)
     }
 
     /// What was decided about the plans of the work in hand.
-    pub fn plans(&self) -> impl Iterator<Item = bool> {
-        self.kept.conversation().in_hand().iter().filter_map(|turn| match turn {
-            Turn::Result(result) => result.plan,
-            _ => None,
-        })
-    }
-
-    /// What the work in hand has decided with `decide_plan`.
-    pub fn decided(&self) -> Option<bool> {
-        self.kept.conversation().in_hand().iter().rev().find_map(|turn| match turn {
-            Turn::Result(result) => result.decides,
-            _ => None,
-        })
+    pub fn plans(&self) -> Vec<bool> {
+        self.kept.conversation().tally().plans
     }
 
     /// Says what the teammate is doing; what runs in the background is not what it is doing.

@@ -18,8 +18,8 @@ use crate::{
     journal::Position,
     model::{
         AgentName, AgentType, CallId, Envelope, Final, Kind, METADATA_CLOSES, METADATA_OPENS,
-        Message, MessageId, Next, RunId, Status, Tokens, ToolCall, ToolResult, Turn, TypeName,
-        spent, tools_called, without_metadata,
+        Message, MessageId, Next, RunId, Status, Tally, Tokens, ToolCall, ToolResult, Turn,
+        TypeName, without_metadata,
     },
     store::{Inbox, RunHead, StoreError, Totals, Trace, TraceHead},
     tools::Attempt,
@@ -368,11 +368,10 @@ impl Subagent {
             crate::base::broken("a subagent's work that is reported has ended");
         };
         let text = if end.text.trim().is_empty() { "(no summary)" } else { &end.text };
-        let tokens = spent(turns);
+        let Tally { tokens, turns: steps, tools, .. } = Tally::of(turns);
         let called: Vec<String> =
-            tools_called(turns).iter().map(|(name, count)| format!("{name}×{count}")).collect();
+            tools.iter().map(|(name, count)| format!("{name}×{count}")).collect();
         let called = if called.is_empty() { "none".to_owned() } else { called.join(", ") };
-        let steps = turns.iter().filter(|turn| matches!(turn, Turn::Model { .. })).count();
         let text = format!(
             "{text}\n\n{METADATA_OPENS}\nsub_trace_id: {}\ntotal_steps: {steps}\ntool_calls: {called}\n\
              tokens: {} in, {} out\n{METADATA_CLOSES}",

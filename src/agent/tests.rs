@@ -15,15 +15,15 @@ use crate::{
 };
 
 /// A team without threads.
-struct Bench {
-    journals: Arc<MemoryJournals>,
-    office: Arc<Office>,
+pub struct Bench {
+    pub journals: Arc<MemoryJournals>,
+    pub office: Arc<Office>,
     clock: Clock,
-    _temp: tempfile::TempDir,
+    temp: tempfile::TempDir,
 }
 
 impl Bench {
-    fn new(team: &str) -> Self {
+    pub fn new(team: &str) -> Self {
         let temp = tempfile::tempdir().unwrap();
         std::fs::write(temp.path().join("README.md"), "# A test\n").unwrap();
         let folder = Folder::make(&temp.path().canonicalize().unwrap().join(".mailbox")).unwrap();
@@ -31,15 +31,19 @@ impl Bench {
         let store = Store::on(journals.clone(), folder, clock.clone()).unwrap();
         let team = read_team(team, "team", &|_| Ok(Vec::new())).unwrap();
         let office = Office::open(store, team, Arc::new(|| {})).unwrap();
-        Self { journals, office, clock, _temp: temp }
+        Self { journals, office, clock, temp }
     }
 
-    fn agent(&self, who: &str) -> AutonomousAgent {
+    pub fn agent(&self, who: &str) -> AutonomousAgent {
         let (office, stop) = (Arc::clone(&self.office), Stop::root());
         AutonomousAgent::open(office, name(who), &stop, Rebirth::Process).unwrap()
     }
 
-    fn write(&self, to: &str, line: &str) {
+    pub fn file(&self, path: &str, text: &str) {
+        std::fs::write(self.temp.path().join(path), text).unwrap();
+    }
+
+    pub fn write(&self, to: &str, line: &str) {
         self.journals.journal(&JournalName(to.to_owned())).push(format!("{line}\n").as_bytes());
     }
 
@@ -55,7 +59,7 @@ impl Bench {
     }
 
     /// The mail that lies for `who`: sender, kind, status and text.
-    fn mail(&self, who: &str) -> Vec<String> {
+    pub fn mail(&self, who: &str) -> Vec<String> {
         let bytes = self.journals.journal(&JournalName(who.to_owned())).bytes();
         let lines = String::from_utf8(bytes).unwrap();
         let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

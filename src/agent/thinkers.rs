@@ -126,6 +126,7 @@ impl<'a> Thinkers<'a> {
                 cwd: self.workspace.clone(),
                 env: self.env.clone(),
                 timeout: entry.timeout,
+                compact_at: entry.compact_at.map(u64::from),
                 folder: self.folder.clone(),
             },
         })
@@ -151,12 +152,14 @@ fn settings(
     default: &str,
 ) -> Settings {
     let model = model.or_else(|| entry.model.clone()).or_else(|| variable(named_by));
+    let plain = Settings::of(model.as_deref().unwrap_or(default));
     Settings {
         fallback: entry.fallback_model.clone(),
         max_tokens: entry.max_tokens,
         temperature: entry.temperature,
         thinking: entry.thinking_tokens.map_or(Thinking::Unset, Thinking::Budget),
-        ..Settings::of(model.as_deref().unwrap_or(default))
+        compact_at: entry.compact_at.map_or(plain.compact_at, u64::from),
+        ..plain
     }
 }
 

@@ -1,12 +1,16 @@
 //! The seam between a piece of work and who does it: a model that is asked turn by turn, or later
 //! a program that owns its loop, its tools and its session.
 
-use super::{Run, run::Meanwhile};
+use super::{
+    Run, compactor,
+    model_call::{self, Asked},
+    run::Meanwhile,
+};
 use crate::{
     base::{Interrupted, Scope},
-    model::{CallId, Next, Status, Tokens, Turn},
-    provider::{ProviderError, Request},
-    store::{Call, OpenCall, StoreError},
+    model::{Next, Status, Turn},
+    provider::ProviderError,
+    store::StoreError,
 };
 
 /// How many plans may be rejected before the work has failed.
@@ -81,7 +85,7 @@ impl Worker for ModelLoop {
             }
             match run.kept.conversation().next() {
                 Next::Conclude { status, text, decision } => {
-                    let decision = decision.or_else(|| run.decided());
+                    let decision = decision.or(run.kept.conversation().tally().decides);
                     return Ok(Ended::Concluded { status, text: text.to_owned(), decision });
                 }
                 Next::RunTool(call) => {
@@ -89,12 +93,13 @@ impl Worker for ModelLoop {
                     run.call_tool(&call)?;
                 }
                 Next::AskModel => {
-                    if run.plans().filter(|approved| !approved).count() >= MOST_REJECTIONS {
+                    if run.plans().iter().filter(|approved| !**approved).count() >= MOST_REJECTIONS
+                    {
                         let text = format!("{MOST_REJECTIONS} plans were rejected");
                         return Ok(Ended::failed(text));
                     }
                     let most = run.desk.agent_type.max_turns;
-                    if run.kept.conversation().model_turns() >= most {
+                    if run.kept.conversation().tally().turns >= most {
                         return Ok(Ended::unfinished(run, &format!("stopped after {most} turns")));
                     }
                     if run.meanwhile == Meanwhile::Join {
@@ -109,79 +114,30 @@ impl Worker for ModelLoop {
     }
 }
 
-/// The call that a run is going to make of its model.
-fn call_of(run: &Run<'_>) -> Call {
-    let work = &run.work.envelope;
-    Call {
-        call: CallId::random(),
-        teammate: run.name.clone(),
-        agent_type: run.desk.agent_type.name.clone(),
-        run: run.lineage.run.clone(),
-        trace: run.trace.id().clone(),
-        task: work.task_id.clone(),
-        message: work.id.clone(),
-        model: run.desk.provider.model().to_owned(),
-    }
-}
-
-/// Writes down what a call has taken.
-fn charge(run: &mut Run<'_>, call: &OpenCall, tokens: Option<Tokens>) -> Result<(), StoreError> {
-    let charge = run.insist(|run| run.office.costs.end(call, tokens))?;
-    run.office.statuses.update(run.name, |status| {
-        let tokens = charge.tokens.unwrap_or_default();
-        status.tokens_in += tokens.read();
-        status.tokens_out += tokens.output;
-        status.cost = status.cost.plus(charge.cost.unwrap_or_default());
-        status.unknown_costs += u64::from(charge.cost.is_none());
-    });
-    Ok(())
-}
-
+/// Asks the model and keeps its turn; an end where there is none to come.
 fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
-    let call = match run.insist(|run| run.office.costs.begin(call_of(run)))? {
-        Ok(call) => call,
-        Err(refusal) => return Ok(Some(Ended::failed(refusal))),
+    compactor::fit(run)?;
+    let asked = match model_call::ask(run)? {
+        Asked::Failed(ProviderError::TooLong) if compactor::fit_refused(run)? => {
+            model_call::ask(run)?
+        }
+        asked => asked,
     };
-    run.trace.model_call_started();
-    let started = run.scope.clock.now();
-    let conversation = run.kept.conversation();
-    let request = Request {
-        system: &run.desk.system,
-        turns: conversation.turns(),
-        in_hand: conversation.in_hand_from(),
-        tools: run.desk.tools.specs(),
-    };
-    let provider = &run.desk.provider;
-    let asked = run.scope.call("model", |cancel| provider.complete(&request, cancel));
-    let tokens = asked.as_ref().ok().and_then(|reply| reply.as_ref().ok()).map(|it| it.tokens);
-    charge(run, &call, tokens)?;
     let reply = match asked {
-        Ok(Ok(reply)) => reply,
-        Ok(Err(why @ (ProviderError::Passing { .. } | ProviderError::Final(_)))) => {
+        Asked::Reply(reply) => reply,
+        Asked::Refused(why) => return Ok(Some(Ended::failed(why))),
+        Asked::Failed(why @ (ProviderError::Passing { .. } | ProviderError::Final(_))) => {
             return Ok(Some(Ended::failed(why.to_string())));
         }
-        Ok(Err(ProviderError::TooLong)) => {
-            return Ok(Some(Ended::failed(format!(
-                "the conversation is too long for its model; it lies in \
-                     .mailbox/state/conversations/{}.jsonl: moved away, a new one begins",
-                run.lineage.run
-            ))));
-        }
-        Err(Interrupted::Stopping) => return Ok(Some(Ended::Stopping)),
-        Err(Interrupted::Interrupt) if run.lineage.depth > 0 => {
+        Asked::Failed(ProviderError::TooLong) => return Ok(Some(Ended::failed(too_long(run)))),
+        Asked::Interrupted(Interrupted::Stopping) => return Ok(Some(Ended::Stopping)),
+        Asked::Interrupted(Interrupted::Interrupt) if run.lineage.depth > 0 => {
             run.is_interrupted = true;
             return Ok(None);
         }
         // Whoever interrupts wants to be read: the mail joins and the model is asked again.
-        Err(Interrupted::Interrupt | Interrupted::Late) => return Ok(None),
+        Asked::Interrupted(Interrupted::Interrupt | Interrupted::Late) => return Ok(None),
     };
-    let milliseconds = run.scope.clock.now().since(started).as_millis();
-    let tokens = (reply.tokens.read(), reply.tokens.output);
-    run.trace.model_call(tokens, milliseconds, &reply.text);
-    let complaints = reply.vendor.as_ref().and_then(|it| it.pointer("/command/stderr")?.as_str());
-    if let Some(complaints) = complaints.filter(|it| !it.trim().is_empty()) {
-        run.trace.error(complaints);
-    }
     run.keep(Turn::Model {
         text: reply.text,
         calls: reply.calls,
@@ -191,4 +147,14 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
         vendor: reply.vendor,
     })?;
     Ok(None)
+}
+
+fn too_long(run: &Run<'_>) -> String {
+    format!(
+        "the request or its last results are longer than {} can read, and there is nothing older to \
+         leave out: send a shorter request that names files to read in parts (the conversation lies \
+         in .mailbox/state/conversations/{}.jsonl)",
+        run.desk.provider.model(),
+        run.lineage.run
+    )
 }

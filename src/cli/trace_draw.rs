@@ -220,6 +220,9 @@ fn event_text(event: &TraceEvent) -> Option<String> {
             "model: {milliseconds} ms, {tokens_in} tokens in {tokens_out} out  {}",
             headline(text, WIDTH)
         ),
+        TraceEvent::Compaction { tokens_before, tokens_after } => {
+            format!("shortens its conversation from about {tokens_before} to {tokens_after} tokens")
+        }
         TraceEvent::ToolCall { call, verdict, milliseconds, is_error, output } => {
             let how = if *is_error { "failed" } else { "ok" };
             let input = headline(&call.input.to_string(), WIDTH / 2);

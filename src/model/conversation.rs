@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AgentName, Kind, MessageId, Protocol, Status, Tokens, ToolCall, ToolResult};
-use crate::journal::Position;
+use super::{
+    AgentName, Kind, MessageId, Protocol, Status, Summary, Tally, Tokens, ToolCall, ToolResult,
+    guessed_tokens,
+};
+use crate::{base::text::shorten, journal::Position};
 
 /// One turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +40,13 @@ pub enum Turn {
     Result(ToolResult),
     /// The end of a piece of work.
     Final(Final),
+    /// What stands for the turns before it.
+    Summary(Summary),
+    /// The results among the first turns are shown in short from here on.
+    Shrunk {
+        /// How many turns.
+        before: usize,
+    },
 }
 
 /// A message in a conversation.
@@ -80,36 +90,45 @@ impl Final {
     }
 }
 
-/// What turns have cost, with all that was delegated in them.
-pub fn spent(turns: &[Turn]) -> Tokens {
-    let of_turn = |turn: &Turn| match turn {
-        Turn::Model { tokens, .. } => *tokens,
-        Turn::Result(result) => result.spent,
-        Turn::Mail(_) | Turn::Final(_) => Tokens::default(),
-    };
-    turns.iter().map(of_turn).fold(Tokens::default(), Tokens::plus)
-}
+/// About how much of a result stays when it is shrunk, in bytes.
+const SHRUNK: usize = 400;
 
-/// The tools that were called in turns, each with how often, in order of their first call.
-pub fn tools_called(turns: &[Turn]) -> Vec<(&str, usize)> {
-    let mut called: Vec<(&str, usize)> = Vec::new();
-    for turn in turns {
-        let Turn::Model { calls, .. } = turn else { continue };
-        for call in calls {
-            match called.iter_mut().find(|(name, _)| *name == call.tool) {
-                Some((_, count)) => *count += 1,
-                None => called.push((&call.tool, 1)),
-            }
-        }
-    }
-    called
-}
+/// About how much stands round a turn, in bytes.
+const FRAME: usize = 60;
 
 /// Turns in order.
 #[derive(Debug, Clone, Default)]
 pub struct Conversation {
     turns: Vec<Turn>,
     in_hand: usize,
+    /// What the model read of turns before this one was more than is shown of them now.
+    reshaped: usize,
+}
+
+/// Whether a result is long enough for a short form of it.
+fn can_shrink(result: &ToolResult) -> bool {
+    result.text.len() > 2 * SHRUNK
+}
+
+/// About how many tokens `turns` are.
+pub fn sizes(turns: &[Turn]) -> u64 {
+    turns.iter().map(size_of).fold(0, u64::saturating_add)
+}
+
+/// About how many tokens a turn is.
+fn size_of(turn: &Turn) -> u64 {
+    let bytes = match turn {
+        Turn::Mail(mail) => mail.text.len(),
+        Turn::Result(result) => result.text.len(),
+        Turn::Summary(summary) => summary.text.len(),
+        Turn::Model { text, calls, vendor, .. } => {
+            let inputs: usize = calls.iter().map(|call| call.input.to_string().len()).sum();
+            let blocks = vendor.as_ref().map_or(0, |blocks| blocks.to_string().len());
+            (text.len() + inputs).max(blocks)
+        }
+        Turn::Final(_) | Turn::Shrunk { .. } => return 0,
+    };
+    guessed_tokens(bytes + FRAME)
 }
 
 /// What a run does next.
@@ -133,11 +152,107 @@ pub enum Next<'a> {
 impl Conversation {
     /// Takes the next turn.
     pub fn push(&mut self, turn: Turn) {
-        let ends = matches!(turn, Turn::Final(_));
-        self.turns.push(turn);
-        if ends {
-            self.in_hand = self.turns.len();
+        match turn {
+            Turn::Summary(summary) => self.sum_up(summary),
+            Turn::Shrunk { before } => self.shrink(before),
+            Turn::Final(_) => {
+                self.turns.push(turn);
+                self.in_hand = self.turns.len();
+            }
+            Turn::Mail(_) | Turn::Model { .. } | Turn::Result(_) => self.turns.push(turn),
         }
+    }
+
+    fn sum_up(&mut self, summary: Summary) {
+        let count = summary.stands_for.min(self.turns.len());
+        let behind = self.turns.split_off(count);
+        let older = std::mem::take(&mut self.turns);
+        let of_work = older.into_iter().skip(self.in_hand).filter(|turn| summary.keeps(turn));
+        let of_work: Vec<Turn> = of_work.collect();
+        // A summary of turns of the work in hand is one of them.
+        self.in_hand = if count > self.in_hand { 0 } else { self.in_hand - count + 1 };
+        self.turns.push(Turn::Summary(summary));
+        self.turns.extend(of_work);
+        self.turns.extend(behind);
+        self.reshaped = self.turns.len();
+    }
+
+    fn shrink(&mut self, before: usize) {
+        for turn in self.turns.iter_mut().take(before) {
+            if let Turn::Result(result) = turn
+                && can_shrink(result)
+            {
+                result.text = shorten(&result.text, SHRUNK);
+            }
+        }
+        self.reshaped = self.turns.len();
+    }
+
+    /// About how many tokens a model reads when it is asked to go on; `beside` are those of what it
+    /// is told beside the turns. What it has counted itself goes before what is guessed.
+    pub fn size(&self, beside: u64) -> u64 {
+        let counted = self.turns.iter().enumerate().skip(self.reshaped).rev();
+        let mut counted = counted.filter_map(|(at, turn)| match turn {
+            Turn::Model { tokens, .. } if tokens.read() > 0 => Some((at + 1, tokens.total())),
+            _ => None,
+        });
+        let (from, size) = counted.next().unwrap_or((0, beside));
+        size.saturating_add(sizes(self.turns.get(from..).unwrap_or_default()))
+    }
+
+    /// The results that can be shrunk when the last `stay` of them stay: how many of the first turns
+    /// hold all of them. None where that frees less than about `worth` tokens, or nothing.
+    pub fn shrinkable(&self, stay: usize, worth: u64) -> Option<usize> {
+        let results = self.turns.iter().enumerate().rev();
+        let results = results.filter_map(|(at, turn)| match turn {
+            Turn::Result(result) => Some((at, result)),
+            _ => None,
+        });
+        let long: Vec<_> = results.skip(stay).filter(|(_, result)| can_shrink(result)).collect();
+        let freed = long.iter().map(|(_, result)| result.text.len().saturating_sub(SHRUNK)).sum();
+        let last = long.first().map(|(at, _)| at + 1);
+        last.filter(|_| guessed_tokens(freed) >= worth)
+    }
+
+    /// How many of the first turns can be summed up so that about `keep` tokens of the newest stay.
+    /// A call is never parted from its result, and what the model has said last is not summed up
+    /// while its work is in hand. None where that frees nothing.
+    pub fn older(&self, keep: u64) -> Option<usize> {
+        let last = self.in_hand().iter().rposition(|turn| matches!(turn, Turn::Model { .. }));
+        let most = last.map_or(self.turns.len().saturating_sub(1), |last| self.in_hand + last);
+        let (mut kept, mut older) = (sizes(self.turns.get(most..).unwrap_or_default()), None);
+        for at in (1..=most).rev() {
+            if older.is_some() && kept > keep {
+                break;
+            }
+            if self.is_border(at) {
+                older = Some(at);
+            }
+            kept = kept.saturating_add(self.turns.get(at - 1).map_or(0, size_of));
+        }
+        older.filter(|count| {
+            self.turns.iter().take(*count).enumerate().any(|(at, turn)| match turn {
+                Turn::Summary(_) => false,
+                Turn::Mail(mail) => at < self.in_hand || mail.kind != Kind::Request,
+                _ => true,
+            })
+        })
+    }
+
+    /// Whether all calls before turn `at` have their results before it, too.
+    fn is_border(&self, at: usize) -> bool {
+        let (before, behind) = self.turns.split_at(at);
+        let last = before.iter().rposition(|turn| matches!(turn, Turn::Model { .. }));
+        let round = last.and_then(|last| before.get(last..)).unwrap_or_default();
+        let open = round.first().map(|turn| match turn {
+            Turn::Model { calls, .. } => calls.as_slice(),
+            _ => &[],
+        });
+        let has_result = |call: &ToolCall| {
+            round.iter().any(|turn| matches!(turn, Turn::Result(it) if it.call == call.id))
+        };
+        !matches!(behind.first(), Some(Turn::Result(_)))
+            && open.unwrap_or_default().iter().all(has_result)
     }
 
     /// All turns.
@@ -199,8 +314,11 @@ impl Conversation {
         })
     }
 
-    /// How many turns the model has had in the work in hand.
-    pub fn model_turns(&self) -> usize {
-        self.in_hand().iter().filter(|turn| matches!(turn, Turn::Model { .. })).count()
+    /// What the work in hand has come to.
+    pub fn tally(&self) -> Tally {
+        Tally::of(self.in_hand())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,7 @@ mod provider_entry;
 mod shutdown;
 mod question;
 mod rule;
+mod tally;
 mod team;
 mod task;
 mod task_text;
@@ -34,7 +35,7 @@ pub use agent_type::{
 pub use board::{Board, Change, Void};
 pub use budget::{Budget, Per, Window};
 pub use budget_file::{BUDGET_KEYS, PRICE_KEYS};
-pub use conversation::{Conversation, Final, Mail, Next, Turn, spent, tools_called};
+pub use conversation::{Conversation, Final, Mail, Next, Turn, sizes};
 pub use life::{Desired, InBackground, LIFE_VERSION, Life, Span, Taken, Tries};
 pub use message::{Envelope, MOST_CONTENT, MOST_HOPS, Mailbox, Message, TOO_LONG, resolve_lead};
 pub use mode::PermissionMode;
@@ -44,6 +45,7 @@ pub use provider_entry::{PROVIDER_KEYS, ProviderEntry, ProviderKind};
 pub use question::{Asked, ProtocolEvent, ProtocolFsm, QuestionStep, Told};
 pub use rule::{Pattern, Rule, Ruling};
 pub use shutdown::{Obedience, may_stop, obey};
+pub use tally::{Summary, Tally};
 pub use task::{
     Create, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update, read_task_line,
 };
@@ -55,7 +57,7 @@ pub use team::{
 pub use team_file::{TEAM_KEYS, TEAM_LIMIT_KEYS, TEAMMATE_KEYS, read_team};
 pub use team_types::{AGENT_FOLDER, AgentFile, AgentFolders, type_keys};
 pub use team_work::TASK_KEYS;
-pub use tokens::Tokens;
+pub use tokens::{Tokens, guessed_tokens};
 pub use tool::{
     METADATA_CLOSES, METADATA_OPENS, TOOL_NAMES, TOOLS_TO_COME, ToolCall, ToolResult, ToolSpec,
     canonical, counts_as, without_metadata,

@@ -56,6 +56,8 @@ pub struct ProviderEntry {
     pub max_tokens: Option<u32>,
     /// With how many tokens it thinks before it answers.
     pub thinking_tokens: Option<u32>,
+    /// At how many tokens a conversation is shortened.
+    pub compact_at: Option<u32>,
     /// How freely the model chooses its words.
     pub temperature: Option<f64>,
     /// The program and its arguments.
@@ -77,6 +79,7 @@ impl ProviderEntry {
             base_url: None,
             max_tokens: None,
             thinking_tokens: None,
+            compact_at: None,
             temperature: None,
             command: Vec::new(),
             is_text: false,
@@ -94,6 +97,7 @@ pub const PROVIDER_KEYS: &[&str] = &[
     "base_url",
     "max_tokens",
     "thinking_tokens",
+    "compact_at",
     "temperature",
     "command",
     "io",
@@ -152,6 +156,7 @@ impl<'a> Reader<'a> {
         };
         entry.max_tokens = self.count(fields, "max_tokens");
         entry.thinking_tokens = self.count(fields, "thinking_tokens");
+        entry.compact_at = self.count(fields, "compact_at");
         entry.temperature = self.temperature(fields);
         entry.is_text = self.choice(fields, "io", IO).unwrap_or_default();
         if let Some(seconds) = self.number(fields, "timeout_s") {

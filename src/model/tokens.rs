@@ -50,6 +50,12 @@ impl Tokens {
     }
 }
 
+/// About how many tokens a text of so many bytes is: vendors count from 2 to 5 bytes as one, and a
+/// guess that is too high only shortens a conversation early.
+pub fn guessed_tokens(bytes: usize) -> u64 {
+    u64::try_from(bytes.div_ceil(3)).unwrap_or(u64::MAX)
+}
+
 impl std::ops::AddAssign for Tokens {
     fn add_assign(&mut self, other: Self) {
         *self = self.plus(other);

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
-    CommandIo, Provider, ProviderError, Reply, Request, Tokens,
+    CommandIo, Provider, ProviderError, Reads, Reply, Request, Tokens,
     rounds::{Ids, input_of},
 };
 use crate::{
@@ -48,6 +48,8 @@ pub struct Command {
     pub env: BTreeMap<OsString, OsString>,
     /// How long it may take.
     pub timeout: Duration,
+    /// At how many tokens it is asked to sum up a conversation, if at all.
+    pub compact_at: Option<u64>,
     /// The mailbox folder, by which its left-overs are found.
     pub folder: PathBuf,
     /// Gives the deadline.
@@ -96,6 +98,11 @@ impl Provider for Command {
     #[expect(clippy::unnecessary_literal_bound, reason = "the trait says so")]
     fn model(&self) -> &str {
         "command"
+    }
+
+    /// A program may be no model at all, so only one that wants to be is asked for a summary.
+    fn reads(&self) -> Reads {
+        self.compact_at.map_or(Reads::Recent, Reads::Tokens)
     }
 
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {
@@ -301,6 +308,7 @@ mod tests {
             cwd: std::env::temp_dir(),
             env: [("PATH".into(), path)].into(),
             timeout: Duration::from_secs(timeout),
+            compact_at: None,
             folder: std::env::temp_dir().join(random_id()),
             clock: Clock::real(),
         }

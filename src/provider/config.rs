@@ -17,6 +17,9 @@ use crate::base::Clock;
 
 /// How many calls to one vendor may be under way at a time.
 const MOST_IN_FLIGHT: usize = 32;
+/// At how many tokens a conversation is shortened, where nothing is said about it: the models of
+/// today read 128,000 and more.
+const COMPACT_AT: u64 = 100_000;
 const ANTHROPIC: &str = "https://api.anthropic.com";
 const OPENAI: &str = "https://api.openai.com/v1";
 
@@ -53,6 +56,8 @@ pub enum ProviderConfig {
         env: BTreeMap<OsString, OsString>,
         /// How long it may take.
         timeout: Duration,
+        /// At how many tokens it is asked to sum up a conversation, if at all.
+        compact_at: Option<u64>,
         /// The mailbox folder, by which its left-overs are found.
         folder: PathBuf,
     },
@@ -87,6 +92,8 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// Whether it thinks before it answers.
     pub thinking: Thinking,
+    /// At how many tokens a conversation is shortened.
+    pub compact_at: u64,
     /// How often and how long to try.
     pub patience: Patience,
 }
@@ -100,6 +107,7 @@ impl Settings {
             max_tokens: None,
             temperature: None,
             thinking: Thinking::Unset,
+            compact_at: COMPACT_AT,
             patience: Patience::default(),
         }
     }
@@ -152,7 +160,7 @@ pub fn open(config: &ProviderConfig, clock: &Clock) -> Result<Arc<dyn Provider>,
             };
             Ok(Arc::new(retrying(make, settings, clock)?))
         }
-        ProviderConfig::Command { argv, io, cwd, env, timeout, folder } => {
+        ProviderConfig::Command { argv, io, cwd, env, timeout, compact_at, folder } => {
             if argv.is_empty() {
                 return Err("the command names no program".to_owned());
             }
@@ -162,6 +170,7 @@ pub fn open(config: &ProviderConfig, clock: &Clock) -> Result<Arc<dyn Provider>,
                 cwd: cwd.clone(),
                 env: env.clone(),
                 timeout: *timeout,
+                compact_at: *compact_at,
                 folder: folder.clone(),
                 clock: clock.clone(),
             }))
@@ -232,6 +241,7 @@ mod tests {
             cwd: "/".into(),
             env: [("KEY".into(), "sk-2".into())].into(),
             timeout: Duration::from_secs(1),
+            compact_at: None,
             folder: "/".into(),
         };
         let shown = format!("{config:?}");

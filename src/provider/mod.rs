@@ -98,6 +98,15 @@ impl ProviderError {
     }
 }
 
+/// How much of a conversation a provider takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// What is long past is nothing to it, and it can't sum it up.
+    Recent,
+    /// Everything, up to about so many tokens; then it is asked to sum up the older part.
+    Tokens(u64),
+}
+
 /// A source of turns.
 pub trait Provider: Send + Sync {
     /// Blocks until the model's turn is there; ends soon after `cancel` fires.
@@ -105,6 +114,9 @@ pub trait Provider: Send + Sync {
 
     /// The model that answers, by the name that prices know it by.
     fn model(&self) -> &str;
+
+    /// How much of a conversation it takes.
+    fn reads(&self) -> Reads;
 
     /// Who thinks for the subagents of whoever this one thinks for, where that is another.
     fn for_subagents(&self) -> Option<Arc<dyn Provider>> {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Provider, ProviderError, Reply, Request};
+use super::{Provider, ProviderError, Reads, Reply, Request};
 use crate::base::{Cancel, Clock, Moment, Wake, hash::random_key};
 
 /// After how many overloads in a row the other model is asked.
@@ -76,6 +76,10 @@ impl<P: Provider> Retrying<P> {
 impl<P: Provider> Provider for Retrying<P> {
     fn model(&self) -> &str {
         self.inner.model()
+    }
+
+    fn reads(&self) -> Reads {
+        self.inner.reads()
     }
 
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {
@@ -218,6 +222,10 @@ mod tests {
         #[expect(clippy::unnecessary_literal_bound, reason = "the trait says so")]
         fn model(&self) -> &str {
             "failing"
+        }
+
+        fn reads(&self) -> Reads {
+            Reads::Recent
         }
 
         fn complete(&self, _: &Request<'_>, _: &Cancel) -> Result<Reply, ProviderError> {

@@ -49,7 +49,7 @@ pub enum Part<'a> {
     /// A message.
     Mail(&'a Mail),
     /// A word of ours.
-    Note(&'static str),
+    Note(&'a str),
 }
 
 /// The turns of both sides: they alternate, and the user has the first and the last.
@@ -66,8 +66,9 @@ pub fn rounds(turns: &[Turn]) -> Vec<Said<'_>> {
                 rounds.calls.clone_from(&calls);
                 rounds.said.push(Said::Model { text, calls, vendor: vendor.as_ref() });
             }
+            Turn::Summary(summary) => rounds.notes.push(&summary.text),
             // What was told others at the end is what the model said last.
-            Turn::Final(_) => {}
+            Turn::Final(_) | Turn::Shrunk { .. } => {}
         }
     }
     rounds.user_ends();
@@ -79,6 +80,7 @@ struct Rounds<'a> {
     said: Vec<Said<'a>>,
     calls: Vec<&'a ToolCall>,
     results: Vec<&'a ToolResult>,
+    notes: Vec<&'a str>,
     mail: Vec<&'a Mail>,
 }
 
@@ -87,6 +89,7 @@ impl<'a> Rounds<'a> {
         let results = std::mem::take(&mut self.results);
         let calls = self.calls.drain(..);
         let mut parts: Vec<Part<'a>> = calls.map(|call| part_of(call, &results)).collect();
+        parts.extend(self.notes.drain(..).map(Part::Note));
         parts.extend(self.mail.drain(..).map(Part::Mail));
         if parts.is_empty() {
             let is_first = self.said.is_empty();

@@ -6,7 +6,9 @@ mod fold;
 #[cfg(test)]
 mod tests;
 
-use super::{Provider, ProviderError, Reply, Request, Settings, Thinking, rounds::Ids, wire::Wire};
+use super::{
+    Provider, ProviderError, Reads, Reply, Request, Settings, Thinking, rounds::Ids, wire::Wire,
+};
 use crate::base::Cancel;
 use body::body_of;
 use fold::{Fold, Turned};
@@ -21,6 +23,7 @@ const MOST_PAUSES: usize = 10;
 pub struct Anthropic {
     wire: Wire,
     ask: Ask,
+    compact_at: u64,
 }
 
 /// What each request asks for.
@@ -41,13 +44,17 @@ impl Anthropic {
             temperature: settings.temperature,
             thinking: settings.thinking,
         };
-        Self { wire, ask }
+        Self { wire, ask, compact_at: settings.compact_at }
     }
 }
 
 impl Provider for Anthropic {
     fn model(&self) -> &str {
         &self.ask.model
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Tokens(self.compact_at)
     }
 
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {

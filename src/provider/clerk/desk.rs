@@ -83,7 +83,7 @@ impl Desk {
     /// Goes on until the end is written.
     pub fn run(&mut self) -> Final {
         loop {
-            let asked = self.conversation.model_turns();
+            let asked = self.conversation.tally().turns;
             let turn = match self.conversation.next() {
                 Next::AskModel => self.ask(asked),
                 Next::RunTool(call) => Turn::Result(result(call)),

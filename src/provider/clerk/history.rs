@@ -40,7 +40,7 @@ impl<'a> History<'a> {
     pub fn requests(&self) -> impl Iterator<Item = &'a Mail> {
         self.turns.iter().filter_map(|turn| match turn {
             Turn::Mail(mail) if mail.kind == Kind::Request => Some(mail),
-            Turn::Mail(_) | Turn::Model { .. } | Turn::Result(_) | Turn::Final(_) => None,
+            _ => None,
         })
     }
 
@@ -61,14 +61,14 @@ impl<'a> History<'a> {
     fn calls_by_turn(&self) -> impl Iterator<Item = &'a [ToolCall]> {
         self.turns.iter().filter_map(|turn| match turn {
             Turn::Model { calls, .. } => Some(calls.as_slice()),
-            Turn::Mail(_) | Turn::Result(_) | Turn::Final(_) => None,
+            _ => None,
         })
     }
 
     fn outcome(&self, call: &ToolCall) -> Outcome<'a> {
         let result = self.turns.iter().find_map(|turn| match turn {
             Turn::Result(result) if result.call == call.id => Some(result),
-            Turn::Mail(_) | Turn::Model { .. } | Turn::Result(_) | Turn::Final(_) => None,
+            _ => None,
         });
         match result {
             // What a subagent took is for models that choose by it.

@@ -14,7 +14,7 @@ use crate::model::{AgentName, Kind, Next, Status, ToolResult, Turn};
 fn long_outputs_are_shortened() {
     let mut desk = Desk::new(None, mail("m1", Kind::Request, "list\nlist b"));
     for _ in 0..2 {
-        let turn = desk.ask(desk.conversation.model_turns());
+        let turn = desk.ask(desk.conversation.tally().turns);
         desk.conversation.push(turn);
         let Next::RunTool(call) = desk.conversation.next() else { panic!("a call is due") };
         let call = call.id.clone();

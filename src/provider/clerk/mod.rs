@@ -31,7 +31,7 @@ use std::sync::Arc;
 use crate::{
     base::Cancel,
     model::{AgentName, CLERK_MODEL, Mail, Protocol, Status, ToolCall},
-    provider::{Provider, ProviderError, Reply, Request, Tokens},
+    provider::{Provider, ProviderError, Reads, Reply, Request, Tokens},
 };
 
 pub use help::help;
@@ -128,6 +128,10 @@ impl Clerk {
 impl Provider for Clerk {
     fn model(&self) -> &str {
         CLERK_MODEL
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Recent
     }
 
     /// A subagent carries out the lines it is given: the script is its caller's.

@@ -6,7 +6,7 @@ mod fold;
 #[cfg(test)]
 mod tests;
 
-use super::{Provider, ProviderError, Reply, Request, Settings, rounds::Ids, wire::Wire};
+use super::{Provider, ProviderError, Reads, Reply, Request, Settings, rounds::Ids, wire::Wire};
 use crate::base::Cancel;
 use body::body_of;
 use fold::Fold;
@@ -15,6 +15,7 @@ use fold::Fold;
 pub struct OpenAi {
     wire: Wire,
     ask: Ask,
+    compact_at: u64,
 }
 
 /// What each request asks for.
@@ -36,13 +37,17 @@ impl OpenAi {
             temperature: settings.temperature,
             is_openai: wire.url.starts_with("https://api.openai.com/"),
         };
-        Self { wire, ask }
+        Self { wire, ask, compact_at: settings.compact_at }
     }
 }
 
 impl Provider for OpenAi {
     fn model(&self) -> &str {
         &self.ask.model
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Tokens(self.compact_at)
     }
 
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {

@@ -204,6 +204,13 @@ pub enum TraceEvent {
         /// What it said.
         text: String,
     },
+    /// The conversation was shortened.
+    Compaction {
+        /// About how many tokens it was.
+        tokens_before: u64,
+        /// About how many it is.
+        tokens_after: u64,
+    },
     /// A tool was called.
     ToolCall {
         /// Which, with its input.

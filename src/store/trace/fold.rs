@@ -96,7 +96,7 @@ impl Fold {
             TraceEvent::Ended { status, reason, .. } => {
                 node.ended = Some(TraceEnd { at: line.at, status, reason });
             }
-            TraceEvent::Error { .. } | TraceEvent::Unknown => {}
+            TraceEvent::Compaction { .. } | TraceEvent::Error { .. } | TraceEvent::Unknown => {}
         }
     }
 

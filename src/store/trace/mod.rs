@@ -154,6 +154,11 @@ impl Trace {
         self.write(&TraceEvent::ModelCall { tokens_in, tokens_out, milliseconds, text });
     }
 
+    /// The conversation was shortened, from about so many tokens to about so many.
+    pub fn compaction(&mut self, tokens_before: u64, tokens_after: u64) {
+        self.write(&TraceEvent::Compaction { tokens_before, tokens_after });
+    }
+
     /// A tool was called.
     pub fn tool_call(
         &mut self,

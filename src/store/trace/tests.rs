@@ -211,7 +211,7 @@ fn damaged_lines_and_missing_runs_are_shown_as_far_as_they_go() {
     let mut life = bench.life(1);
     bench.push(
         life.id(),
-        "garbage\n{\"event\":\"compaction\",\"left\":3}\n{\"event\":\"message\"}\n{}\n",
+        "garbage\n{\"event\":\"of a later day\",\"left\":3}\n{\"event\":\"message\"}\n{}\n",
     );
     ask(&mut life, "m1", "look");
     turn(&mut life, "bash", (1, 1));

@@ -1,0 +1,99 @@
+//! One call of a model: paid for, traced, and ended as soon as its teammate has to.
+
+use super::Run;
+use crate::{
+    base::Interrupted,
+    model::{CallId, Tokens, guessed_tokens},
+    provider::{ProviderError, Reply, Request},
+    store::{Call, OpenCall, StoreError},
+};
+
+/// How a call of a model ended.
+pub enum Asked {
+    /// It has answered.
+    Reply(Reply),
+    /// It was not asked, because a budget is spent.
+    Refused(String),
+    /// It can't answer.
+    Failed(ProviderError),
+    /// Somebody wants something else.
+    Interrupted(Interrupted),
+}
+
+/// Asks the model how the work goes on.
+pub fn ask(run: &mut Run<'_>) -> Result<Asked, StoreError> {
+    ask_with(run, None)
+}
+
+/// Asks the model something beside the work.
+pub fn ask_aside(run: &mut Run<'_>, request: &Request<'_>) -> Result<Asked, StoreError> {
+    ask_with(run, Some(request))
+}
+
+/// About how many tokens the model is told beside the turns.
+pub fn beside(run: &Run<'_>) -> u64 {
+    let tools = run.desk.tools.specs();
+    let tools = tools.iter().map(|it| it.description.len() + it.schema.to_string().len());
+    guessed_tokens(run.desk.system.len() + tools.sum::<usize>())
+}
+
+fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, StoreError> {
+    let call = match run.insist(|run| run.office.costs.begin(call_of(run)))? {
+        Ok(call) => call,
+        Err(refusal) => return Ok(Asked::Refused(refusal)),
+    };
+    run.trace.model_call_started();
+    let started = run.scope.clock.now();
+    let conversation = run.kept.conversation();
+    let to_go_on = Request {
+        system: &run.desk.system,
+        turns: conversation.turns(),
+        in_hand: conversation.in_hand_from(),
+        tools: run.desk.tools.specs(),
+    };
+    let (provider, request) = (&run.desk.provider, aside.unwrap_or(&to_go_on));
+    let asked = run.scope.call("model", |cancel| provider.complete(request, cancel));
+    let tokens = asked.as_ref().ok().and_then(|reply| reply.as_ref().ok()).map(|it| it.tokens);
+    charge(run, &call, tokens)?;
+    let reply = match asked {
+        Ok(Ok(reply)) => reply,
+        Ok(Err(why)) => return Ok(Asked::Failed(why)),
+        Err(why) => return Ok(Asked::Interrupted(why)),
+    };
+    let milliseconds = run.scope.clock.now().since(started).as_millis();
+    let tokens = (reply.tokens.read(), reply.tokens.output);
+    run.trace.model_call(tokens, milliseconds, &reply.text);
+    let complaints = reply.vendor.as_ref().and_then(|it| it.pointer("/command/stderr")?.as_str());
+    if let Some(complaints) = complaints.filter(|it| !it.trim().is_empty()) {
+        run.trace.error(complaints);
+    }
+    Ok(Asked::Reply(reply))
+}
+
+/// The call that a run is going to make of its model.
+fn call_of(run: &Run<'_>) -> Call {
+    let work = &run.work.envelope;
+    Call {
+        call: CallId::random(),
+        teammate: run.name.clone(),
+        agent_type: run.desk.agent_type.name.clone(),
+        run: run.lineage.run.clone(),
+        trace: run.trace.id().clone(),
+        task: work.task_id.clone(),
+        message: work.id.clone(),
+        model: run.desk.provider.model().to_owned(),
+    }
+}
+
+/// Writes down what a call has taken.
+fn charge(run: &mut Run<'_>, call: &OpenCall, tokens: Option<Tokens>) -> Result<(), StoreError> {
+    let charge = run.insist(|run| run.office.costs.end(call, tokens))?;
+    run.office.statuses.update(run.name, |status| {
+        let tokens = charge.tokens.unwrap_or_default();
+        status.tokens_in += tokens.read();
+        status.tokens_out += tokens.output;
+        status.cost = status.cost.plus(charge.cost.unwrap_or_default());
+        status.unknown_costs += u64::from(charge.cost.is_none());
+    });
+    Ok(())
+}
