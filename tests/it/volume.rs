@@ -9,6 +9,22 @@ use std::{
 
 use crate::team::{Daemon, Team, has_program};
 
+/// What the README says of speed and memory is measured by this script; here it only has to work.
+#[test]
+fn the_measuring_script_measures() {
+    let measure = |more: &[&str]| {
+        let mut script = Command::new("python3");
+        script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/performance.py")).args(more);
+        let ended = script.env("POSTROOM", env!("CARGO_BIN_EXE_postroom")).output().unwrap();
+        assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+        String::from_utf8(ended.stdout).unwrap()
+    };
+    let told = measure(&["-n", "2"]);
+    assert!(told.contains("one turn: ") && told.contains(" 1 requests"), "{told}");
+    assert!(told.contains("8 subagents in one turn: ") && told.contains(" 10 requests"), "{told}");
+    assert!(measure(&["--turns", "210"]).starts_with("210 turns: the median of the first 100"));
+}
+
 const TWO: &str = r#"{"teammates": {"lead": {}, "scout": {}}, "outside": ["ci"]}"#;
 
 /// Sends `count` messages as writer number `writer`, one after the other.
