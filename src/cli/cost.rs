@@ -107,10 +107,18 @@ fn key_of(args: &Args, from: Option<Timestamp>, it: &Settled) -> Option<Key> {
     (is_new && is_wanted).then(|| (whose, it.call.model.clone()))
 }
 
+/// An amount of money as it is shown: what is not known is never nothing.
+pub fn money(spent: &Spent) -> String {
+    match (spent.cost.is_nothing(), spent.is_known()) {
+        (_, true) => spent.cost.to_string(),
+        (true, false) => "unknown".to_owned(),
+        (false, false) => format!("{} and unknown", spent.cost),
+    }
+}
+
 fn print(whose: &str, model: &str, spent: &Spent, json: bool, printer: &mut Printer) {
     let tokens = spent.tokens;
     let unknown = spent.unpriced + spent.unknown;
-    let is_known = spent.unpriced == 0 && spent.unknown == 0;
     if json {
         return printer.say_json(&Row {
             schema: SCHEMA,
@@ -120,15 +128,11 @@ fn print(whose: &str, model: &str, spent: &Spent, json: bool, printer: &mut Prin
             tokens_in: tokens.read(),
             tokens_out: tokens.output,
             cached: tokens.cache_read,
-            cost_usd: is_known.then(|| spent.cost.exact()),
+            cost_usd: spent.is_known().then(|| spent.cost.exact()),
             unknown_calls: unknown,
         });
     }
-    let cost = match (spent.cost.is_nothing(), is_known) {
-        (_, true) => spent.cost.to_string(),
-        (true, false) => "unknown".to_owned(),
-        (false, false) => format!("{} and unknown", spent.cost),
-    };
+    let cost = money(spent);
     let why = match (spent.unknown, spent.unpriced) {
         (0, 0) => String::new(),
         (cut, 0) => format!("  ({cut} calls were cut off or failed)"),

@@ -1,18 +1,20 @@
 //! `trace`: what teammates have done and spent, as a tree, and on as it happens.
 
+use std::collections::BTreeMap;
+
 use super::{
     args::Trace as Args,
     context::Context,
     failure::{Code, Failure},
     find::by_beginning,
     render::Printer,
-    trace_draw::draw,
+    trace_draw::{View, draw},
     trace_follow::Following,
 };
 use crate::{
     base::{Scope, text::listed},
     model::{AgentName, RunId},
-    store::{MessageBus, Store, Trace, TraceNode},
+    store::{Ledger, MessageBus, Spent, Store, Trace, TraceNode, read_costs},
 };
 
 /// What stands before the short id of a run that is no teammate's life.
@@ -42,6 +44,7 @@ pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Co
         None => all_teammates(context, &store)?,
     };
     let now = context.is_up().then(|| context.clock().wall());
+    let spent = spent_by_trace(&store)?;
     let mut trees: Vec<TraceNode> = Vec::new();
     for root in &roots {
         let Some(id) = &root.id else { continue };
@@ -50,7 +53,7 @@ pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Co
             Some((name, life)) if tree.is_missing => {
                 printer.say(&format!("{name}  the trace of life {life} is missing"));
             }
-            _ => printer.say(&draw(&tree, now)),
+            _ => printer.say(&draw(&tree, View { now, spent: &spent })),
         }
         trees.push(tree);
     }
@@ -63,6 +66,17 @@ pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Co
         return following.go_on(&scope, printer);
     }
     Ok(Code::Ok)
+}
+
+/// What the calls in each trace have taken.
+fn spent_by_trace(store: &Store) -> Result<BTreeMap<RunId, Spent>, Failure> {
+    let (mut ledger, mut spent) = (Ledger::default(), BTreeMap::<RunId, Spent>::new());
+    read_costs(store, |at, line| {
+        for it in ledger.take(at, line) {
+            spent.entry(it.call.trace.clone()).or_default().add(&it);
+        }
+    })?;
+    Ok(spent)
 }
 
 /// How the id of a run is shown: a life's by its beginning, that of any other run with a word.

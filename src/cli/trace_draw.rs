@@ -1,15 +1,16 @@
 //! Draws a trace as a tree, and its events as lines.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use super::{
+    cost::money,
     render::{word_for, word_of},
     trace::short_id,
 };
 use crate::{
     base::{Timestamp, text::headline},
-    model::Status,
-    store::{Totals, TraceChild, TraceEvent, TraceLine, TraceNode, TracePiece},
+    model::{RunId, Status},
+    store::{Spent, Totals, TraceChild, TraceEvent, TraceLine, TraceNode, TracePiece},
 };
 
 /// How much of a text is shown.
@@ -21,10 +22,31 @@ struct Drawn {
     below: Vec<Drawn>,
 }
 
-/// The tree below `node`. `now` is the time where its daemon is up: what has not ended is running.
-pub fn draw(node: &TraceNode, now: Option<Timestamp>) -> String {
+/// What is known beside the traces.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    /// The time where their daemon is up: what has not ended is running.
+    pub now: Option<Timestamp>,
+    /// What the calls of each have taken.
+    pub spent: &'a BTreeMap<RunId, Spent>,
+}
+
+impl View<'_> {
+    /// What the calls of `node` alone have taken.
+    fn own(self, node: &TraceNode) -> Spent {
+        self.spent.get(&node.id).copied().unwrap_or_default()
+    }
+
+    /// What its calls and those of all below it have taken.
+    fn whole(self, node: &TraceNode) -> Spent {
+        node.children.iter().map(|it| self.whole(&it.node)).fold(self.own(node), Spent::plus)
+    }
+}
+
+/// The tree below `node`.
+pub fn draw(node: &TraceNode, view: View<'_>) -> String {
     let mut text = String::new();
-    draw_into(&mut text, &drawn_node(node, None, now), "", "");
+    draw_into(&mut text, &drawn_node(node, None, view), "", "");
     text
 }
 
@@ -43,9 +65,9 @@ fn draw_into(text: &mut String, it: &Drawn, first: &str, rest: &str) {
     }
 }
 
-fn drawn_node(node: &TraceNode, child: Option<&TraceChild>, now: Option<Timestamp>) -> Drawn {
-    let mut lines = vec![format!("{}  {}", who(node, child), state(node, child, now))];
-    let (task, work) = (child.map_or("", |it| it.task.as_str()), counts(node));
+fn drawn_node(node: &TraceNode, child: Option<&TraceChild>, view: View<'_>) -> Drawn {
+    let mut lines = vec![format!("{}  {}", who(node, child), state(node, child, view.now))];
+    let (task, work) = (child.map_or("", |it| it.task.as_str()), counts(node, view));
     if !task.is_empty() {
         lines.push(format!("task: {}", headline(task, WIDTH)));
     }
@@ -57,12 +79,16 @@ fn drawn_node(node: &TraceNode, child: Option<&TraceChild>, now: Option<Timestam
         lines.push(result);
     }
     // Nothing goes on below a life that has ended.
-    let now = now.filter(|_| !is_life || node.ended.is_none());
-    Drawn { lines, below: if is_life { below_life(node, now) } else { children(node, None, now) } }
+    let now = view.now.filter(|_| !is_life || node.ended.is_none());
+    let view = View { now, ..view };
+    Drawn {
+        lines,
+        below: if is_life { below_life(node, view) } else { children(node, None, view) },
+    }
 }
 
 /// The pieces of work, each with what was started in it, and what was started in none of them.
-fn below_life(node: &TraceNode, now: Option<Timestamp>) -> Vec<Drawn> {
+fn below_life(node: &TraceNode, view: View<'_>) -> Vec<Drawn> {
     let mut below = Vec::new();
     if node.earlier > 0 {
         let line = format!("… {} earlier pieces of work", node.earlier);
@@ -71,21 +97,21 @@ fn below_life(node: &TraceNode, now: Option<Timestamp>) -> Vec<Drawn> {
     for piece in &node.pieces {
         let state = match &piece.end {
             Some((status, text)) => said(*status, text),
-            None if now.is_some() => "in hand".to_owned(),
+            None if view.now.is_some() => "in hand".to_owned(),
             None => "not ended".to_owned(),
         };
         let lines = vec![about(piece), state];
-        below.push(Drawn { lines, below: children(node, Some(piece.number), now) });
+        below.push(Drawn { lines, below: children(node, Some(piece.number), view) });
     }
     let of_none = node.children.iter().filter(|it| it.piece.is_none());
-    below.extend(of_none.map(|it| drawn_node(&it.node, Some(it), now)));
+    below.extend(of_none.map(|it| drawn_node(&it.node, Some(it), view)));
     below
 }
 
 /// The runs that were started in a piece of work, or all of them.
-fn children(node: &TraceNode, piece: Option<u64>, now: Option<Timestamp>) -> Vec<Drawn> {
+fn children(node: &TraceNode, piece: Option<u64>, view: View<'_>) -> Vec<Drawn> {
     let of_it = node.children.iter().filter(|it| piece.is_none() || it.piece == piece);
-    of_it.map(|it| drawn_node(&it.node, Some(it), now)).collect()
+    of_it.map(|it| drawn_node(&it.node, Some(it), view)).collect()
 }
 
 fn is_life(node: &TraceNode) -> bool {
@@ -131,8 +157,8 @@ fn state(node: &TraceNode, child: Option<&TraceChild>, now: Option<Timestamp>) -
     parts.join(", ")
 }
 
-/// Turns, tools in the order of their first use, tokens.
-fn counts(node: &TraceNode) -> String {
+/// Turns, tools in the order of their first use, tokens, money.
+fn counts(node: &TraceNode, view: View<'_>) -> String {
     let mut parts = Vec::new();
     if node.totals.model_calls > 0 {
         let s = if node.totals.model_calls == 1 { "" } else { "s" };
@@ -149,10 +175,17 @@ fn counts(node: &TraceNode) -> String {
     if has_tokens(node.totals) {
         parts.push(tokens(node.totals));
     }
+    parts.extend(cost(&view.own(node)));
     if has_tokens(node.with_children) && node.with_children != node.totals {
         parts.push(format!("with children {}", tokens(node.with_children)));
+        parts.extend(cost(&view.whole(node)));
     }
     parts.join(", ")
+}
+
+/// What was paid, where anything was.
+fn cost(spent: &Spent) -> Option<String> {
+    (!spent.is_free()).then(|| money(spent))
 }
 
 fn has_tokens(totals: Totals) -> bool {
@@ -275,7 +308,8 @@ mod tests {
         }
         let store = Store::on(journals, folder, Clock::fake(Timestamp(0))).unwrap();
         let tree = store.trace_tree(&RunId::new(id).unwrap()).unwrap();
-        draw(&tree, now.map(|second| Timestamp(second * 1000)))
+        let now = now.map(|second| Timestamp(second * 1000));
+        draw(&tree, View { now, spent: &BTreeMap::new() })
     }
 
     const LIFE: &[(u32, &str)] = &[

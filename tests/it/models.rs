@@ -233,6 +233,8 @@ fn a_team_of_models_delegates_asks_plans_and_answers() {
     assert!(unknown.contains("there are lead, scout and tester"), "{unknown}");
     let tokens = team.run(&["trace", "lead"]).ok();
     assert!(tokens.contains("subagent×1") && tokens.contains("read_file×1"), "{tokens}");
+    let paid = "out, $0.0012, with children 600 tokens in 60 out, $0.0018\n";
+    assert!(tokens.contains(paid), "{tokens}");
 }
 
 #[test]

@@ -33,6 +33,16 @@ impl Spent {
         self.unpriced += u64::from(it.charge.tokens.is_some() && it.charge.cost.is_none());
     }
 
+    /// Whether all of its cost is known.
+    pub fn is_known(&self) -> bool {
+        self.unpriced == 0 && self.unknown == 0
+    }
+
+    /// Whether it is known to have cost nothing.
+    pub fn is_free(&self) -> bool {
+        self.is_known() && self.cost.is_nothing()
+    }
+
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
