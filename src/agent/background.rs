@@ -145,7 +145,7 @@ impl Background {
         scope: Scope,
         job: impl FnOnce(&Scope, &Inbox, &Self) -> BackgroundEnd + Send + 'static,
     ) -> std::io::Result<()> {
-        let (inbox, bus, name) = (run.inbox.clone(), run.office.bus.clone(), run.name.clone());
+        let (inbox, office, name) = (run.inbox.clone(), Arc::clone(run.office), run.name.clone());
         let (kind, all, caller) = (beside.what.word(), self.clone(), run.scope.wake.clone());
         let alive = scope.clock.hold();
         let look = inbox.clone();
@@ -165,8 +165,10 @@ impl Background {
                 text: format!("it panicked: {panic}"),
                 totals: Totals::default(),
             });
+            let text = office.secrets.hide(end.text);
+            let end = BackgroundEnd { text, ..end };
             let event = told(&name, kind, &note, &end);
-            tell(&bus, &inbox, &scope, &event, &note);
+            tell(&office.bus, &inbox, &scope, &event, &note);
             all.leave(&note.run, scope.clock.now(), end);
             caller.notify();
             drop(alive);

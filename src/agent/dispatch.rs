@@ -45,7 +45,11 @@ pub fn dispatch(
         Ok(Err(why)) => Ok(result(call, Err(why))),
         Err(why) => Err(why),
     };
-    let called = called.map(|it| ToolResult { answer: it.answer.clone().or(allowed_by), ..it });
+    let called = called.map(|it| ToolResult {
+        answer: it.answer.or(allowed_by),
+        text: run.office.secrets.hide(it.text),
+        ..it
+    });
     let shown = match &called {
         Ok(it) if it.is_error => Err(it.text.clone()),
         Ok(it) => Ok(it.text.clone()),

@@ -16,6 +16,7 @@ mod model_call;
 mod office;
 mod prompt;
 mod run;
+mod secrets;
 mod shutdown;
 mod subagent;
 mod task;

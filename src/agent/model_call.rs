@@ -56,7 +56,7 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     let tokens = asked.as_ref().ok().and_then(|reply| reply.as_ref().ok()).map(|it| it.tokens);
     charge(run, &call, tokens)?;
     let reply = match asked {
-        Ok(Ok(reply)) => reply,
+        Ok(Ok(reply)) => Reply { text: run.office.secrets.hide(reply.text), ..reply },
         Ok(Err(why)) => return Ok(Asked::Failed(why)),
         Err(why) => return Ok(Asked::Interrupted(why)),
     };

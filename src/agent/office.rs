@@ -14,6 +14,7 @@ use super::{
     asks::Asks,
     desk::{Told, environment},
     prompt,
+    secrets::Secrets,
     thinkers::Thinkers,
 };
 use crate::{
@@ -69,6 +70,8 @@ pub struct Office {
     pub statuses: Statuses,
     /// Who waits for whom.
     pub(super) asks: Asks,
+    /// The keys that nobody is told.
+    pub(super) secrets: Secrets,
     unattended: AtomicBool,
     refused: AtomicBool,
     folder: PathBuf,
@@ -138,7 +141,7 @@ impl Office {
         let of_types = team.types.values().filter_map(of_type).collect();
         let dead = DeadLetters::open(&store)?;
         let costs = Costs::open(&store, Arc::clone(&team))?;
-        let asks = Asks::default();
+        let (asks, secrets) = (Asks::default(), Secrets::of(&team));
         let (unattended, refused) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(Arc::new(Self {
             store,
@@ -149,12 +152,18 @@ impl Office {
             costs,
             statuses,
             asks,
+            secrets,
             unattended,
             refused,
             folder,
             desks,
             of_types,
         }))
+    }
+
+    /// Whether the daemon was given a key.
+    pub fn has_secrets(&self) -> bool {
+        !self.secrets.is_empty()
     }
 
     /// From now on a question that only the user could decide is refused at once: nobody is here.

@@ -13,6 +13,7 @@ pub mod folder;
 pub mod hash;
 pub mod left_overs;
 pub mod lock;
+pub mod privacy;
 pub mod scope;
 pub mod stop;
 pub mod target;

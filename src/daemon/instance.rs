@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     agent::{Office, OfficeError},
-    base::{Clock, FileError, Folder, Moment, left_overs::Mark, lock::FolderLock},
+    base::{Clock, FileError, Folder, Moment, left_overs::Mark, lock::FolderLock, privacy},
     model::{AgentName, Desired, MessageId, PermissionMode, Rule, Ruling, Team, TeamFault},
     store::{Activity, Store, StoreError, TeamFile, TeamStatus},
 };
@@ -82,6 +82,9 @@ impl Instance {
             notes.push(format!("{killed} processes that an earlier life had left were ended"));
         }
         let office = Office::open(store, team.team.clone(), changed)?;
+        if office.has_secrets() {
+            privacy::forbid_looking_in();
+        }
         office.store.make_mailboxes(&office.bus.roster().members);
         let mut instance =
             Self { office, team, life: MessageId::random(), start: Vec::new(), notes, _lock: lock };

@@ -23,6 +23,7 @@ mod readme;
 mod names;
 mod objects;
 mod team;
+mod secrets;
 mod stuck;
 mod subagent_kills;
 mod subagents;

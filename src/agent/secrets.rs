@@ -1,0 +1,37 @@
+//! The keys of the daemon's environment, and what is told in their place.
+//!
+//! No command gets one. Whoever finds one all the same, as a command that reads the memory of its
+//! parents may, finds it gone from what is told and written down.
+
+use std::env;
+
+use crate::{
+    model::{ProviderKind, Team},
+    provider::Secret,
+};
+
+/// A shorter word is no key: local servers take any, and it would be taken out of every text.
+const SHORTEST: usize = 8;
+
+/// The keys that the daemon was given.
+pub struct Secrets(Vec<Secret>);
+
+impl Secrets {
+    /// The values of all variables that hold a key for `team`, and for any other.
+    pub fn of(team: &Team) -> Self {
+        let named = team.providers.values().filter_map(|entry| entry.api_key_env.as_deref());
+        let usual = ProviderKind::WORDS.iter().filter_map(|(_, kind)| kind.key_variable());
+        let keys = named.chain(usual).filter_map(|name| env::var(name).ok()).map(Secret::new);
+        Self(keys.filter(|key| key.expose().len() >= SHORTEST).collect())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `text` with a word in place of each key.
+    pub fn hide(&self, text: String) -> String {
+        self.0.iter().fold(text, |text, key| key.hide(&text))
+    }
+}
