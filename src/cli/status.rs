@@ -43,6 +43,9 @@ struct View {
     dead_letters: usize,
     questions: usize,
     tasks: TaskCounts,
+    /// Ready tasks that nobody here can do, of those that were looked at.
+    #[serde(skip)]
+    orphans: usize,
     notes: Vec<String>,
     teammates: Vec<TeammateView>,
 }
@@ -160,7 +163,12 @@ pub fn is_idle(context: &Context, store: &Store) -> Result<bool, Failure> {
         let text = format!("somebody waits for you: {}", view.why.join("; "));
         return Err(Failure { code: Code::Needed, text });
     }
-    Ok(view.teammates.iter().all(rests) && view.tasks.in_progress == 0 && view.tasks.ready == 0)
+    let nobody_works = view.teammates.iter().all(rests) && view.tasks.in_progress == 0;
+    if nobody_works && view.tasks.ready > 0 && view.orphans == view.tasks.ready.min(LOOKED_AT) {
+        let text = format!("nobody works, and {}", view.why.join("; "));
+        return Err(Failure { code: Code::Failed, text });
+    }
+    Ok(nobody_works && view.tasks.ready == 0)
 }
 
 fn look(context: &Context, store: &Store) -> Result<View, Failure> {
@@ -180,6 +188,7 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
     let orphans = orphans(&board, file.as_ref())?;
     let open = Open { dead_letters, questions: &questions, tasks: &tasks, orphans: &orphans };
     let (health, why, next) = judge(up, &open, &teammates);
+    let orphans = orphans.len();
     let status = status.filter(|_| up);
     Ok(View {
         schema: SCHEMA,
@@ -193,6 +202,7 @@ fn look(context: &Context, store: &Store) -> Result<View, Failure> {
         dead_letters,
         questions: questions.len(),
         tasks,
+        orphans,
         notes: status.map(notes_of).unwrap_or_default(),
         teammates,
     })
