@@ -42,21 +42,23 @@ pub fn fit(run: &mut Run<'_>) -> Result<(), StoreError> {
         return Ok(());
     }
     let room = most.saturating_sub(beside(run));
-    shorten_by(run, room, room / 4)
+    shorten_by(run, room, room / 4).map(drop)
 }
 
 /// Shortens the conversation whose model has refused it as too long; `false` where it can't be.
+/// What was counted was wrong, so what is guessed decides.
 pub fn fit_refused(run: &mut Run<'_>) -> Result<bool, StoreError> {
     let Reads::Tokens(most) = run.desk.provider.reads() else { return Ok(false) };
-    let (before, beside) = (size(run), beside(run));
-    let room = most_of(run, most).min(before).saturating_sub(beside);
-    shorten_by(run, room, 0)?;
-    if size(run) > beside + room / 2
+    let guessed = |run: &Run<'_>| sizes(run.kept.conversation().turns());
+    let room = most_of(run, most).saturating_sub(beside(run)).min(guessed(run));
+    let mut is_another = shorten_by(run, room, 0)?;
+    if guessed(run) > room / 2
         && let Some(before) = run.kept.conversation().shrinkable(0, 0)
     {
         run.keep(Turn::Shrunk { before })?;
+        is_another = true;
     }
-    Ok(size(run) < before && !run.has_to_stop())
+    Ok(is_another && !run.has_to_stop())
 }
 
 fn most_of(run: &Run<'_>, most: u64) -> u64 {
@@ -68,25 +70,26 @@ fn size(run: &Run<'_>) -> u64 {
 }
 
 /// Shortens turns that may be `room` tokens long to about half of that, or as far as it goes. What
-/// would free less than `worth` is left: the next turn would ask for the same again.
-fn shorten_by(run: &mut Run<'_>, room: u64, worth: u64) -> Result<(), StoreError> {
+/// would free less than `worth` is left: the next turn would ask for the same again. Whether anything
+/// was done.
+fn shorten_by(run: &mut Run<'_>, room: u64, worth: u64) -> Result<bool, StoreError> {
     let before = size(run);
-    let goal = beside(run) + room / 2;
-    if let Some(before) = run.kept.conversation().shrinkable(RESULTS_STAY, worth) {
+    let shrinkable = run.kept.conversation().shrinkable(RESULTS_STAY, worth);
+    if let Some(before) = shrinkable {
         run.keep(Turn::Shrunk { before })?;
     }
     let conversation = run.kept.conversation();
-    if size(run) > goal
+    let mut is_another = shrinkable.is_some();
+    if (!is_another || sizes(conversation.turns()) > room / 2)
         && let Some(count) = conversation.older(room / 4)
         && sizes(conversation.turns().get(..count).unwrap_or_default()) >= worth
     {
-        sum_up(run, count, goal)?;
+        is_another |= sum_up(run, count, room)?;
     }
-    let after = size(run);
-    if after < before {
-        run.trace.compaction(before, after);
+    if is_another {
+        run.trace.compaction(before, size(run));
     }
-    Ok(())
+    Ok(is_another)
 }
 
 /// Leaves out what is long past, so that a life of years takes no more memory than one of days.
@@ -103,27 +106,29 @@ fn forget(run: &mut Run<'_>) -> Result<(), StoreError> {
     run.keep(Turn::Summary(Summary { text, stands_for, work: None, tally: Tally::default() }))
 }
 
-/// Lets the model sum up the first `count` turns, reading no more than about `most` tokens of them.
-fn sum_up(run: &mut Run<'_>, count: usize, most: u64) -> Result<(), StoreError> {
+/// Lets the model sum up the first `count` turns, reading no more than about half of `room` of them;
+/// `false` where it did not.
+fn sum_up(run: &mut Run<'_>, count: usize, room: u64) -> Result<bool, StoreError> {
     run.note(Activity::Working, "on a summary of its conversation");
     let older = run.kept.conversation().turns().get(..count).unwrap_or_default();
     let open = open_requests(older);
-    let most = usize::try_from(most.saturating_mul(3)).unwrap_or(usize::MAX);
+    let most = usize::try_from(room.saturating_mul(3) / 2).unwrap_or(usize::MAX);
     let turns = [as_work(run, shorten(&transcript(older), most))];
     let system = format!("{ASKED}\n\n{FRAMES_EXPLAINED}");
-    let request = Request { system: &system, turns: &turns, in_hand: 0, tools: &[] };
+    let request = Request { system: &system, turns: &turns, in_hand: 0, tools: &[], told: &|_| {} };
     let why = match ask_aside(run, &request)? {
         Asked::Reply(reply) if !reply.text.trim().is_empty() => {
-            return run.keep(Turn::Summary(summary(run, count, &reply.text, &open)));
+            run.keep(Turn::Summary(summary(run, count, &reply.text, &open)))?;
+            return Ok(true);
         }
         Asked::Reply(_) => "the model said nothing".to_owned(),
         Asked::Refused(why) => why,
         Asked::Failed(ProviderError::TooLong) => "it is too long even for that".to_owned(),
         Asked::Failed(why) => why.to_string(),
-        Asked::Interrupted(_) => return Ok(()),
+        Asked::Interrupted(_) => return Ok(false),
     };
     run.trace.error(&format!("the conversation was not summed up and stays as it is: {why}"));
-    Ok(())
+    Ok(false)
 }
 
 fn as_work(run: &Run<'_>, text: String) -> Turn {

@@ -4,7 +4,7 @@ use super::Run;
 use crate::{
     base::Interrupted,
     model::{CallId, Tokens, guessed_tokens},
-    provider::{ProviderError, Reply, Request},
+    provider::{ProviderError, Reply, Request, Told},
     store::{Call, OpenCall, StoreError},
 };
 
@@ -45,14 +45,18 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     run.trace.model_call_started();
     let started = run.scope.clock.now();
     let conversation = run.kept.conversation();
+    let told: &Told<'_> = &|waits| run.office.statuses.hold(run.name, waits);
     let to_go_on = Request {
         system: &run.desk.system,
         turns: conversation.turns(),
         in_hand: conversation.in_hand_from(),
         tools: run.desk.tools.specs(),
+        told,
     };
-    let (provider, request) = (&run.desk.provider, aside.unwrap_or(&to_go_on));
-    let asked = run.scope.call("model", |cancel| provider.complete(request, cancel));
+    let request = aside.map_or(to_go_on, |aside| Request { told, ..*aside });
+    let provider = &run.desk.provider;
+    let asked = run.scope.call("model", |cancel| provider.complete(&request, cancel));
+    run.office.statuses.hold(run.name, None);
     let tokens = asked.as_ref().ok().and_then(|reply| reply.as_ref().ok()).map(|it| it.tokens);
     charge(run, &call, tokens)?;
     let reply = match asked {

@@ -29,6 +29,12 @@ impl Timestamp {
         Wall::from_millisecond(millis as i64).ok().map(|wall| Self(wall.as_millisecond()))
     }
 
+    /// Its time of day, such as `19:19:42 UTC`.
+    pub fn time_of_day(self) -> String {
+        let text = self.to_string();
+        format!("{} UTC", text.get(11..19).unwrap_or(&text))
+    }
+
     /// The first moment of its day in UTC.
     #[must_use]
     pub fn start_of_day(self) -> Self {
@@ -121,6 +127,12 @@ impl Clock {
                 Timestamp(start.0 + i64::try_from(now.lock().as_millis()).unwrap_or(i64::MAX))
             }
         }
+    }
+
+    /// The time to show for `moment`.
+    pub fn wall_of(&self, moment: Moment) -> Timestamp {
+        let span = moment.since(self.now()).as_millis();
+        Timestamp(self.wall().0.saturating_add(i64::try_from(span).unwrap_or(i64::MAX)))
     }
 
     /// The time to decide by.

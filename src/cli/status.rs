@@ -121,6 +121,8 @@ struct TeammateView {
     state: State,
     since: Option<String>,
     about: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<String>,
     message: Option<String>,
     unread: usize,
     last: Option<&'static str>,
@@ -231,6 +233,7 @@ fn teammate(
         state: State::DOWN,
         since: None,
         about: String::new(),
+        held: None,
         message: None,
         unread: 0,
         last: None,
@@ -245,6 +248,7 @@ fn teammate(
         view.state = State::Is(doing.state);
         view.since = Some(doing.since.clone());
         view.about.clone_from(&doing.about);
+        view.held.clone_from(&doing.held);
         view.message = doing.message.as_ref().map(ToString::to_string);
         view.last = doing.last.map(word_for);
         (view.answered, view.tokens_in) = (doing.answered, doing.tokens_in);
@@ -428,7 +432,10 @@ fn print(view: &View, printer: &mut Printer) {
             0 => String::new(),
             count => format!("  {count} in the background"),
         };
-        let about = if it.about.is_empty() { String::new() } else { format!("  {}", it.about) };
+        let about = [it.held.as_deref().unwrap_or_default(), it.about.as_str()];
+        let about: Vec<&str> = about.into_iter().filter(|text| !text.is_empty()).collect();
+        let about: Vec<String> = about.iter().map(|text| format!("  {text}")).collect();
+        let about = about.concat();
         let answered = format!("  {} answered", it.answered);
         let name = format!("{:width$}", it.name);
         printer.say_titled(

@@ -90,7 +90,13 @@ pub fn ask(provider: &dyn Provider) -> Result<Reply, ProviderError> {
 /// Asks with one message, until `cancel` fires.
 pub fn ask_until(provider: &dyn Provider, cancel: &Cancel) -> Result<Reply, ProviderError> {
     let (turns, tools) = ([mail("m1", Kind::Request, "Say hello.")], tools());
-    let request = Request { system: "You are scout.", turns: &turns, in_hand: 0, tools: &tools };
+    let request = Request {
+        system: "You are scout.",
+        turns: &turns,
+        in_hand: 0,
+        tools: &tools,
+        told: &|_| {},
+    };
     provider.complete(&request, cancel)
 }
 

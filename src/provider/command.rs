@@ -328,7 +328,13 @@ mod tests {
         ];
         let schema = json!({ "type": "object" });
         let tools = [ToolSpec { name: "bash", description: "Runs.".into(), schema }];
-        let request = Request { system: "You are x.", turns: &turns, in_hand: 1, tools: &tools };
+        let request = Request {
+            system: "You are x.",
+            turns: &turns,
+            in_hand: 1,
+            tools: &tools,
+            told: &|_| {},
+        };
         command(script, io, 20).complete(&request, &Cancel::default())
     }
 
@@ -376,7 +382,7 @@ mod tests {
         .assert_eq(&shown(ask("echo '{}'; echo why >&2; exit 3", CommandIo::Json)));
         let mut missing = command("", CommandIo::Text, 1);
         missing.argv = vec!["no-such-program".into()];
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[] };
+        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
         let why = shown(missing.complete(&request, &Cancel::default()));
         assert!(why.starts_with("start no-such-program: No such file"), "{why}");
     }
@@ -397,7 +403,7 @@ mod tests {
     fn it_is_killed_with_its_group_at_its_deadline() {
         let mut command = command("echo late >&2; setsid sleep 60 & sleep 60", CommandIo::Text, 1);
         command.timeout = Duration::from_millis(300);
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[] };
+        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
         let why = shown(command.complete(&request, &Cancel::default()));
         assert_eq!(why, "sh timed out after 0.3 s and was killed\nlate");
         assert_eq!(Mark::of_folder(&command.folder).find().unwrap().len(), 0);
@@ -410,7 +416,7 @@ mod tests {
         let begun = clock.now();
         let fired = cancel.clone();
         let fires = Thread::start("fires", move || fired.fire()).unwrap();
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[] };
+        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
         let ended = command.complete(&request, &cancel);
         assert!(matches!(ended, Err(ProviderError::Passing { .. })));
         fires.join().unwrap();

@@ -74,7 +74,8 @@ fn settings() -> Settings {
 
 fn sent(provider: &dyn Provider, server: &TestServer, turns: &[Turn]) -> Seen {
     let tools = tools();
-    let request = Request { system: "You are scout.", turns, in_hand: 0, tools: &tools };
+    let request =
+        Request { system: "You are scout.", turns, in_hand: 0, tools: &tools, told: &|_| {} };
     assert_eq!(provider.complete(&request, &Cancel::default()).unwrap().text, "hello");
     server.seen().pop().unwrap()
 }

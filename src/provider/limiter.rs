@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp as Wall;
 use parking_lot::Mutex;
 
-use super::ProviderError;
+use super::{ProviderError, Told};
 use crate::base::{Cancel, Clock, Moment, Wake};
 
 /// The longest time for which calls are held back. Vendors' windows are minutes; whoever is asked to
@@ -92,8 +92,13 @@ impl Limiter {
         Self { clock, wake: Wake::default(), state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Waits until a call of about `tokens` may go, or `cancel` fires.
-    pub(super) fn enter(&self, tokens: u64, cancel: &Cancel) -> Result<Pass<'_>, ProviderError> {
+    /// Waits until a call of about `tokens` may go, or `cancel` fires; says for what.
+    pub(super) fn enter(
+        &self,
+        tokens: u64,
+        told: &Told<'_>,
+        cancel: &Cancel,
+    ) -> Result<Pass<'_>, ProviderError> {
         let wake = self.wake.clone();
         cancel.arm(move || wake.notify());
         loop {
@@ -110,9 +115,18 @@ impl Limiter {
                 admission
             };
             match admission {
-                Admission::Go => return Ok(Pass(self)),
-                Admission::At(moment) => self.wake.wait(&self.clock, seen, Some(moment)),
-                Admission::Later => self.wake.wait(&self.clock, seen, None),
+                Admission::Go => {
+                    told(None);
+                    return Ok(Pass(self));
+                }
+                Admission::At(moment) => {
+                    told(Some(rate_limited(&self.clock, moment)));
+                    self.wake.wait(&self.clock, seen, Some(moment));
+                }
+                Admission::Later => {
+                    told(Some("waits for other calls of its model to end".to_owned()));
+                    self.wake.wait(&self.clock, seen, None);
+                }
             }
         }
     }
@@ -152,6 +166,11 @@ impl Limiter {
         state.requests = requests.or(state.requests);
         state.tokens = tokens.or(state.tokens);
     }
+}
+
+/// What is told of a call that a vendor wants later.
+pub fn rate_limited(clock: &Clock, until: Moment) -> String {
+    format!("rate-limited until {}", clock.wall_of(until).time_of_day())
 }
 
 impl Drop for Pass<'_> {
@@ -204,7 +223,7 @@ mod tests {
     /// How many seconds a call has to wait.
     fn waits(limiter: &Limiter, tokens: u64) -> u64 {
         let before = limiter.clock.now();
-        drop(limiter.enter(tokens, &Cancel::default()).unwrap());
+        drop(limiter.enter(tokens, &|_| {}, &Cancel::default()).unwrap());
         limiter.clock.now().since(before).as_secs()
     }
 
@@ -244,16 +263,17 @@ mod tests {
     #[test]
     fn no_more_calls_than_allowed_are_under_way() {
         let limiter = limiter(1);
-        let first = limiter.enter(1, &Cancel::default()).unwrap();
+        let first = limiter.enter(1, &|_| {}, &Cancel::default()).unwrap();
         let (other, cancel) = (limiter.clone(), Cancel::default());
         let waits = {
             let cancel = cancel.clone();
-            Thread::start("waits", move || other.enter(1, &cancel).is_err()).unwrap()
+            Thread::start("waits", move || other.enter(1, &|_| {}, &cancel).is_err()).unwrap()
         };
         cancel.fire();
         assert!(waits.join().unwrap());
         let other = limiter.clone();
-        let waits = Thread::start("waits", move || other.enter(1, &Cancel::default()).is_ok());
+        let waits =
+            Thread::start("waits", move || other.enter(1, &|_| {}, &Cancel::default()).is_ok());
         drop(first);
         assert!(waits.unwrap().join().unwrap());
     }

@@ -51,7 +51,12 @@ pub struct Request<'a> {
     pub in_hand: usize,
     /// What it may call.
     pub tools: &'a [ToolSpec],
+    /// Who is told what the call waits for before it is made, or made again.
+    pub told: &'a Told<'a>,
 }
+
+/// Is told in words what a call waits for, and with none that it waits no longer.
+pub type Told<'a> = dyn Fn(Option<String>) + Sync + 'a;
 
 /// The model's turn.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
+use super::limiter::rate_limited;
 use super::{Provider, ProviderError, Reads, Reply, Request};
-use crate::base::{Cancel, Clock, Moment, Wake, hash::random_key};
+use crate::base::{Cancel, Clock, Moment, Wake, hash::random_key, text::headline};
 
 /// After how many overloads in a row the other model is asked.
 const OVERLOADS: u32 = 3;
@@ -103,7 +104,11 @@ impl<P: Provider> Provider for Retrying<P> {
             let Some(wait) = wait.filter(|_| !cancel.fired()) else {
                 return Err(given_up(error, attempt));
             };
-            if !self.waits(self.clock.now().after(wait), cancel) {
+            let until = self.clock.now().after(wait);
+            (request.told)(Some(waits_for(&self.clock, until, &error)));
+            let goes_on = self.waits(until, cancel);
+            (request.told)(None);
+            if !goes_on {
                 return Err(error);
             }
         }
@@ -131,6 +136,18 @@ impl<P> Retrying<P> {
             wake.wait(&self.clock, seen, Some(until));
         }
     }
+}
+
+/// What is told of a wait for the next try.
+fn waits_for(clock: &Clock, until: Moment, error: &ProviderError) -> String {
+    let why = match error {
+        ProviderError::Passing { after: Some(_), is_overload: false, .. } => {
+            return rate_limited(clock, until);
+        }
+        ProviderError::Passing { is_overload: true, .. } => "the vendor is overloaded".to_owned(),
+        other => headline(&other.to_string(), 80),
+    };
+    format!("asks again at {}: {why}", clock.wall_of(until).time_of_day())
 }
 
 /// The last error, with how often it was tried.
@@ -254,7 +271,7 @@ mod tests {
         let (first, other) = (failing(first), failing(overloads(second.unwrap_or_default())));
         let fallback = second.is_some().then_some(&other);
         let retrying = Retrying::new(&first, fallback, Patience::default(), clock);
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[] };
+        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
         let ended = retrying.complete(&request, &Cancel::default()).is_ok();
         (ended, *first.1.lock(), *other.1.lock())
     }
@@ -287,7 +304,7 @@ mod tests {
         let patience = Patience { first: Duration::from_hours(1), ..Patience::default() };
         let patience = Patience { longest: patience.first, time: patience.first, ..patience };
         let retrying = Retrying::new(&first, None, patience, Clock::real());
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[] };
+        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
         let cancel = Cancel::default();
         cancel.fire();
         assert!(!retrying.waits(retrying.clock.now().after(patience.first), &cancel));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    Limiter, ProviderError, Secret,
+    Limiter, ProviderError, Secret, Told,
     events::{Event, Events},
     fault::{Refusal, retry_after},
     http::{Answer, Http},
@@ -57,9 +57,10 @@ impl Wire {
         headers: &[(&str, &str)],
         body: Vec<u8>,
         fold: &mut impl Fold,
+        told: &Told<'_>,
         cancel: &Cancel,
     ) -> Result<(), ProviderError> {
-        let asked = self.ask_openly(headers, body, fold, cancel);
+        let asked = self.ask_openly(headers, body, fold, told, cancel);
         asked.map_err(|error| self.without_key(error))
     }
 
@@ -68,9 +69,10 @@ impl Wire {
         headers: &[(&str, &str)],
         body: Vec<u8>,
         fold: &mut impl Fold,
+        told: &Told<'_>,
         cancel: &Cancel,
     ) -> Result<(), ProviderError> {
-        let _pass = self.limiter.enter(body.len() as u64 / BYTES_A_TOKEN, cancel)?;
+        let _pass = self.limiter.enter(body.len() as u64 / BYTES_A_TOKEN, told, cancel)?;
         let mut answer = self.http.post(&self.url, headers, body, cancel)?;
         self.limiter.learn(|name| answer.header(name));
         if answer.status != 200 {

@@ -54,6 +54,9 @@ pub struct TeammateStatus {
     pub since: String,
     /// On what, for whom, or why, in a few words.
     pub about: String,
+    /// What its call of a model waits for, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held: Option<String>,
     /// The message it works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageId>,
@@ -176,6 +179,14 @@ impl Statuses {
         });
     }
 
+    /// What the call of a model by `name` waits for from now on, if for anything.
+    pub fn hold(&self, name: &AgentName, waits: Option<String>) {
+        let known = self.all.lock().get(name).and_then(|status| status.held.clone());
+        if known != waits {
+            self.update(name, |status| status.held = waits);
+        }
+    }
+
     /// Changes what is known of `name`.
     pub fn update(&self, name: &AgentName, change: impl FnOnce(&mut TeammateStatus)) {
         {
@@ -184,6 +195,7 @@ impl Statuses {
                 state: Activity::Stopped,
                 since: self.store.now().to_string(),
                 about: String::new(),
+                held: None,
                 message: None,
                 question: None,
                 last: None,

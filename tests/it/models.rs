@@ -1,178 +1,69 @@
-//! A team on real providers' wire formats: a server on loopback thinks for it, and fails the test
-//! when a call of a tool gets no result, two, or a result without a call.
+//! A team of models, end to end, on both vendors' wire formats: what a server on loopback thinks for it
+//! is done once, costs what it says, and outlives whatever happens to a call.
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
-    net::TcpListener,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::team::Team;
+use crate::{
+    model_server::{Asked, ModelServer, Play, Saying, THOUGHT, Wire},
+    team::Team,
+};
 
-/// What a model says to a request: its text, and its calls as tool and input.
-type Think = dyn Fn(&Value) -> (String, Vec<(&'static str, Value)>) + Send + Sync;
+const BOTH: [Wire; 2] = [Wire::Chat, Wire::Messages];
+/// Prices of tokens read, written, put into the cache and read from it, and the key of each server.
+const SETTINGS: &str = r#""provider": "local", "prices": {"m":
+    {"input": 2, "output": 10, "cache_write": 2.5, "cache_read": 0.2}}, "#;
+const KEY: &str = "sk-of-the-test-server";
 
-/// A server that speaks chat completions.
-struct Server {
-    url: String,
-    asked: Arc<AtomicUsize>,
-    wrong: Arc<Mutex<Vec<String>>>,
-}
-
-impl Server {
-    fn start(think: Box<Think>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let (asked, wrong) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
-        let (count, faults, think) = (Arc::clone(&asked), Arc::clone(&wrong), Arc::new(think));
-        std::thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let (count, faults) = (Arc::clone(&count), Arc::clone(&faults));
-                let think = Arc::clone(&think);
-                std::thread::spawn(move || {
-                    let mut reader = BufReader::new(stream.try_clone().unwrap());
-                    let mut stream = stream;
-                    while let Some(request) = read(&mut reader) {
-                        let number = count.fetch_add(1, Ordering::SeqCst);
-                        faults.lock().extend(check(&request));
-                        let answer = answer(number, think(&request));
-                        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
-                        let length = answer.len();
-                        let sent = write!(stream, "{head}Content-Length: {length}\r\n\r\n{answer}");
-                        if sent.is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-        });
-        Self { url, asked, wrong }
-    }
-
-    fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
-    }
-
-    fn is_content(&self) {
-        assert_eq!(*self.wrong.lock(), Vec::<String>::new());
+/// What a call costs in millionths of a dollar: 70 tokens read anew and 30 from the cache and 10
+/// written; or 60, 30, 10 and 10 put into the cache.
+fn price(wire: Wire) -> u64 {
+    match wire {
+        Wire::Chat => 140 + 6 + 100,
+        Wire::Messages => 120 + 6 + 25 + 100,
     }
 }
 
-fn read(reader: &mut impl BufRead) -> Option<Value> {
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    serde_json::from_slice(&body).ok()
+/// A team that thinks with `server`. `rest` is what its file says beside that.
+fn team_with(server: &ModelServer, rest: &str) -> Team {
+    let (kind, path) = match server.wire {
+        Wire::Chat => ("openai", "/v1"),
+        Wire::Messages => ("anthropic", ""),
+    };
+    let mut team = Team::new(&format!(
+        r#"{{{SETTINGS} "providers": {{"local": {{"kind": "{kind}", "model": "m", "base_url": "{}{path}",
+            "api_key_env": "TEST_KEY", "fallback_model": "other"}}}}, {rest}}}"#,
+        server.url
+    ));
+    team.set_env("TEST_KEY", KEY);
+    team
 }
 
-/// Each call has exactly one result behind it, before anything else is said.
-fn check(request: &Value) -> Vec<String> {
-    let (mut wrong, mut open) = (Vec::new(), Vec::<String>::new());
-    for message in request["messages"].as_array().unwrap() {
-        if message["role"] == "tool" {
-            let id = message["tool_call_id"].as_str().unwrap_or_default().to_owned();
-            match open.iter().position(|it| *it == id) {
-                Some(place) => drop(open.remove(place)),
-                None => wrong.push(format!("a result of no open call: {id}")),
-            }
-            continue;
-        }
-        wrong.extend(open.drain(..).map(|id| format!("no result of {id}")));
-        for call in message["tool_calls"].as_array().into_iter().flatten() {
-            open.push(call["id"].as_str().unwrap_or_default().to_owned());
-        }
-    }
-    wrong.extend(open.into_iter().map(|id| format!("no result of {id}")));
-    wrong
-}
+const ALONE: &str = r#""permission_mode": "bypass", "teammates": {"lead": {}}"#;
 
-/// A stream of events, whose tool calls come in two pieces.
-fn answer(number: usize, (text, calls): (String, Vec<(&'static str, Value)>)) -> String {
-    let mut events =
-        vec![json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]})];
-    let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
-    for (index, (tool, input)) in calls.into_iter().enumerate() {
-        let input = input.to_string();
-        let half = input.len() / 2;
-        let half = (0..=half).rev().find(|it| input.is_char_boundary(*it)).unwrap();
-        let delta = |function: Value| {
-            let id = format!("call_{number}_{index}");
-            let call = json!({"index": index, "id": id, "type": "function", "function": function});
-            json!({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
-        };
-        events.push(delta(json!({"name": tool, "arguments": &input[..half]})));
-        let rest = json!({"index": index, "function": {"arguments": &input[half..]}});
-        events.push(json!({"choices": [{"index": 0, "delta": {"tool_calls": [rest]}}]}));
-    }
-    events.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}));
-    events.push(json!({"choices": [], "usage": {"prompt_tokens": 100, "completion_tokens": 10}}));
-    let lines: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    lines.concat() + "data: [DONE]\n\n"
-}
-
-/// The name of the teammate that a request is for.
-fn who(request: &Value) -> String {
-    let system = request["messages"][0]["content"].as_str().unwrap();
-    let name = system.strip_prefix("You are ").and_then(|it| it.split(',').next());
-    name.unwrap_or_default().to_owned()
-}
-
-/// How many results stand in a request behind its last message of a user.
-fn results(request: &Value) -> usize {
-    let messages = request["messages"].as_array().unwrap();
-    messages
-        .iter()
-        .rev()
-        .take_while(|it| it["role"] != "user")
-        .filter(|it| it["role"] == "tool")
-        .count()
-}
-
-/// The last message of a user.
-fn asked_last(request: &Value) -> String {
-    let messages = request["messages"].as_array().unwrap();
-    let last = messages.iter().rev().find(|it| it["role"] == "user").unwrap();
-    last["content"].as_str().unwrap_or_default().to_owned()
-}
-
-fn said(text: &str) -> (String, Vec<(&'static str, Value)>) {
+fn said(text: &str) -> Saying {
     (text.to_owned(), Vec::new())
 }
 
-fn is_subagent(request: &Value) -> bool {
-    request["messages"][0]["content"].as_str().unwrap().contains("You search and read")
+fn says(text: &str) -> Play {
+    Play::Say(said(text))
 }
 
 /// A lead that delegates, asks the scout and answers; a tester that submits a plan and runs.
-fn thinking(request: &Value) -> (String, Vec<(&'static str, Value)>) {
-    let done = results(request);
-    if is_subagent(request) {
+fn thinking(asked: &Asked) -> Saying {
+    let done = asked.results();
+    if asked.system().contains("You search and read") {
         return match done {
             0 => (String::new(), vec![("read_file", json!({"path": "README.md"}))]),
             _ => said("it is a test"),
         };
     }
-    let is_plan = asked_last(request).contains("protocol=\"plan_approval\"");
-    match (who(request).as_str(), done) {
+    let is_plan = asked.asked_last().contains("protocol=\"plan_approval\"");
+    match (asked.who(), done) {
         ("lead", 0) if is_plan => {
             ("looks good".to_owned(), vec![("decide_plan", json!({"approve": true}))])
         }
@@ -192,88 +83,316 @@ fn thinking(request: &Value) -> (String, Vec<(&'static str, Value)>) {
     }
 }
 
-fn team_on(url: &str) -> Team {
-    let mut team = Team::new(
-        r#"{"provider": "local", "prices": {"m": {"input": 2, "output": 10}}, "providers": {"local": {"kind": "openai", "model": "m"}},
-            "teammates": {"lead": {"role": "leads"}, "scout": {"type": "explore"},
-              "tester": {"permission_mode": "bypass", "plan_required": true, "approver": "lead"}}}"#,
-    );
-    team.set_env("OPENAI_BASE_URL", url);
-    team
+const THREE: &str = r#""teammates": {"lead": {"role": "leads"}, "scout": {"type": "explore"},
+    "tester": {"permission_mode": "bypass", "plan_required": true, "approver": "lead"}}"#;
+
+/// The rows of `cost`, and a sum over them.
+fn costs(team: &Team) -> (Vec<Value>, impl Fn(&str) -> u64) {
+    let told = team.run(&["cost", "--json"]).ok();
+    let rows: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let all = rows.clone();
+    (rows, move |key| all.iter().map(|row| row[key].as_u64().unwrap()).sum())
+}
+
+fn dollars(millionths: u64) -> String {
+    format!("0.{millionths:06}").trim_end_matches('0').to_owned()
 }
 
 #[test]
 fn a_team_of_models_delegates_asks_plans_and_answers() {
-    let server = Server::start(Box::new(thinking));
-    let team = team_on(&server.url);
-    let mut daemon = team.up();
-    let id = team.run(&["task", "add", "test it", "--assignee", "tester"]).ok();
-    let said = team.run(&["send", "lead", "what do we know?", "--wait"]).ok();
-    assert_eq!(said, "all is known\n");
-    team.run(&["wait", "--task", id.trim()]).ok();
-    assert!(team.run(&["task", "show", id.trim()]).ok().contains("tested"));
-    assert_eq!(fs::read_to_string(team.at("ran")).unwrap(), "x\n");
-    // Two turns of the lead and two of its subagent, two for the plan, three for the task, and one for
-    // the news of the task's end where it was the lead's.
-    let status = team.run(&["status", "--json"]).ok();
-    daemon.signal("TERM");
-    assert_eq!(daemon.wait(), 0);
-    server.is_content();
-    let asked = server.asked();
-    assert_eq!(asked, 9, "{status}");
-    // Each call read 100 tokens at $2 a million and wrote 10 at $10: $0.0003.
-    let costs = team.run(&["cost", "--json"]).ok();
-    let rows: Vec<Value> = costs.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let sum = |key: &str| rows.iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>();
-    assert_eq!((sum("calls"), sum("tokens_in"), sum("tokens_out")), (9, 900, 90), "{costs}");
-    assert!(costs.contains("\"cost_usd\":\"0.0018\"") && costs.contains("\"cost_usd\":\"0.0009\""));
-    assert!(team.run(&["cost"]).ok().contains("$0.0027"));
-    assert!(team.run(&["cost", "--tasks"]).ok().contains("task 1"));
-    let unknown = team.run(&["cost", "nobody"]).exits(2).err;
-    assert!(unknown.contains("there are lead, scout and tester"), "{unknown}");
-    let tokens = team.run(&["trace", "lead"]).ok();
-    assert!(tokens.contains("subagent×1") && tokens.contains("read_file×1"), "{tokens}");
-    let paid = "out, $0.0012, with children 600 tokens in 60 out, $0.0018\n";
-    assert!(tokens.contains(paid), "{tokens}");
+    for wire in BOTH {
+        let server = ModelServer::start(wire, |asked| Play::Say(thinking(asked)));
+        let team = team_with(&server, THREE);
+        let mut daemon = team.up();
+        let id = team.run(&["task", "add", "test it", "--assignee", "tester"]).ok();
+        let said = team.run(&["send", "lead", "what do we know?", "--wait"]).ok();
+        assert_eq!(said, "all is known\n");
+        team.run(&["wait", "--task", id.trim()]).ok();
+        assert!(team.run(&["task", "show", id.trim()]).ok().contains("tested"));
+        assert_eq!(fs::read_to_string(team.at("ran")).unwrap(), "x\n");
+        daemon.signal("TERM");
+        assert_eq!(daemon.wait(), 0);
+        server.is_content();
+        // Two turns of the lead and two of its subagent, two for the plan, three for the task.
+        assert_eq!((server.asked(), server.answered()), (9, 9));
+        let (rows, sum) = costs(&team);
+        let sums = ["calls", "tokens_in", "tokens_out", "cached"].map(&sum);
+        assert_eq!(sums, [9, 900, 90, 270], "{rows:?}");
+        let lead = rows.iter().find(|row| row["for"] == "lead").unwrap();
+        assert_eq!(lead["cost_usd"], dollars(6 * price(wire)));
+        let tester = rows.iter().find(|row| row["for"] == "tester").unwrap();
+        assert_eq!(tester["cost_usd"], dollars(3 * price(wire)));
+        assert!(team.run(&["cost", "--tasks"]).ok().contains("task 1"));
+        let unknown = team.run(&["cost", "nobody"]).exits(2).err;
+        assert!(unknown.contains("there are lead, scout and tester"), "{unknown}");
+        let trace = team.run(&["trace", "lead"]).ok();
+        assert!(trace.contains("subagent×1") && trace.contains("read_file×1"), "{trace}");
+        let (own, all) = (4 * price(wire) + 50, 6 * price(wire) + 50);
+        let (own, all) = (own / 100, all / 100);
+        let paid = format!("out, $0.{own:04}, with children 600 tokens in 60 out, $0.{all:04}\n");
+        assert!(trace.contains(&paid), "{paid} in {trace}");
+    }
 }
 
 #[test]
-fn a_kill_amid_a_models_work_goes_on_with_the_next_call() {
-    let server = Server::start(Box::new(|request| match results(request) {
-        0 => (
-            String::new(),
-            vec![
-                ("bash", json!({"command": "echo one >> calls"})),
-                ("bash", json!({"command": "touch begun; sleep 1000"})),
-                ("bash", json!({"command": "echo three >> calls"})),
-            ],
-        ),
-        _ => said("done"),
-    }));
-    let mut team = Team::new(
-        r#"{"provider": "openai", "permission_mode": "bypass", "teammates": {"lead": {}}}"#,
-    );
-    team.set_env("OPENAI_BASE_URL", &server.url);
+fn a_follow_up_joins_between_two_rounds_and_a_kill_in_between_doubles_nothing() {
+    for wire in BOTH {
+        let server = ModelServer::start(wire, |asked| match asked.results() {
+            0 if asked.asked_last().contains("and this") => says("both are done"),
+            0 => Play::Say((
+                String::new(),
+                vec![
+                    ("bash", json!({"command": "echo one >> calls"})),
+                    ("bash", json!({"command": "touch begun; sleep 1000"})),
+                    ("bash", json!({"command": "echo three >> calls"})),
+                ],
+            )),
+            _ => says("done without the other"),
+        });
+        let team = team_with(&server, ALONE);
+        let mut daemon = team.up();
+        team.append("lead", "{\"id\":\"a\",\"content\":\"go\"}\n");
+        team.until("the second call", |team| team.at("begun").exists().then_some(()));
+        team.append("lead", "{\"id\":\"b\",\"content\":\"and this\",\"in_reply_to\":\"a\"}\n");
+        daemon.kill();
+        let mut daemon = team.up();
+        assert_eq!(team.until_answer_to("a")["content"], "both are done");
+        assert_eq!(team.until_answer_to("b")["content"], "both are done");
+        assert_eq!(fs::read_to_string(team.at("calls")).unwrap(), "one\nthree\n");
+        server.is_content();
+        assert_eq!(server.asked(), 2);
+        daemon.signal("TERM");
+        assert_eq!(daemon.wait(), 0);
+    }
+}
+
+/// The blocks of thinking in a request of the messages' wire.
+fn thoughts(request: &Value) -> Vec<&Value> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    let blocks = messages.flat_map(|it| it["content"].as_array().unwrap());
+    blocks.filter(|block| block["type"] == "thinking").collect()
+}
+
+#[test]
+fn half_an_answer_is_asked_for_again_and_what_was_thought_goes_back_unchanged() {
+    for wire in BOTH {
+        let server = ModelServer::start(wire, |asked| {
+            let two = (
+                "two at once".to_owned(),
+                vec![
+                    ("bash", json!({"command": "echo one >> calls"})),
+                    ("bash", json!({"command": "echo two >> calls; touch begun; sleep 1000"})),
+                ],
+            );
+            match (asked.number, asked.results()) {
+                (0, _) => Play::Stall(two),
+                (_, 0) => Play::Say(two),
+                _ => says("done"),
+            }
+        });
+        let team = team_with(&server, ALONE);
+        let mut daemon = team.up();
+        team.append("lead", "{\"id\":\"a\",\"content\":\"go\"}\n");
+        team.until("half an answer", |_| (server.stalled() == 1).then_some(()));
+        daemon.kill();
+        let mut daemon = team.up();
+        team.until("the second call", |team| team.at("begun").exists().then_some(()));
+        daemon.kill();
+        let mut daemon = team.up();
+        assert_eq!(team.until_answer_to("a")["content"], "done");
+        assert_eq!(fs::read_to_string(team.at("calls")).unwrap(), "one\ntwo\n");
+        server.is_content();
+        let seen = server.seen();
+        assert_eq!(seen.len(), 3);
+        // What was asked again is the same to the byte, and so a vendor's cache still knows it.
+        assert_eq!(seen[0].to_string(), seen[1].to_string());
+        if wire == Wire::Messages {
+            let thought =
+                json!({"type": "thinking", "thinking": THOUGHT.0, "signature": THOUGHT.1});
+            assert_eq!(thoughts(&seen[2]), [&thought]);
+        }
+        daemon.signal("TERM");
+        assert_eq!(daemon.wait(), 0);
+        // A call that was cut off has cost nobody knows what; the others are the server's own count.
+        let (rows, sum) = costs(&team);
+        assert_eq!(["calls", "unknown_calls", "tokens_in"].map(&sum), [3, 1, 200], "{rows:?}");
+        assert_eq!(rows[0]["cost_usd"], Value::Null);
+        let told = team.run(&["cost"]).ok();
+        assert!(told.contains("and unknown  (1 calls were cut off or failed)"), "{told}");
+    }
+}
+
+#[test]
+fn down_ends_a_call_that_stands_still_one_that_waits_and_one_that_is_held_back() {
+    let still = |_: &Asked| Play::Stall(said("never whole"));
+    let later = |_: &Asked| Play::Answer(429, "Retry-After: 300\r\n", "slow down".to_owned());
+    for wire in BOTH {
+        for is_limited in [false, true] {
+            let server =
+                ModelServer::start(
+                    wire,
+                    move |asked| {
+                        if is_limited { later(asked) } else { still(asked) }
+                    },
+                );
+            let two = r#""teammates": {"lead": {}, "scout": {}}"#;
+            let team = team_with(&server, two);
+            let mut daemon = team.up();
+            team.append("lead", "{\"id\":\"a\",\"content\":\"go\"}\n");
+            team.until("the call", |_| {
+                (server.asked() == 1 && (is_limited || server.stalled() == 1)).then_some(())
+            });
+            if is_limited {
+                team.until("the limit", |team| {
+                    team.run(&["status"]).out.contains("rate-limited until").then_some(())
+                });
+                // Another's call is held back by what this one was told.
+                team.append("scout", "{\"id\":\"b\",\"content\":\"go\"}\n");
+                team.until("the other", |team| {
+                    let told = team.run(&["status"]).out;
+                    (told.matches("rate-limited until").count() == 2).then_some(())
+                });
+                assert_eq!(server.asked(), 1);
+            }
+            let began = std::time::Instant::now();
+            team.run(&["down"]).ok();
+            assert!(began.elapsed().as_secs() < 2, "{:?}", began.elapsed());
+            assert_eq!(daemon.wait(), 0);
+            assert_eq!(team.answers(), Vec::<Value>::new());
+            assert_eq!(team.left_over(), 0);
+            server.is_content();
+        }
+    }
+}
+
+/// A team of one on a server that answers the first requests so, then `done`; how many it was sent,
+/// and what the team answered.
+fn after(
+    wire: Wire,
+    first: impl Fn(usize) -> Option<Play> + Send + Sync + 'static,
+) -> (usize, Value) {
+    let server = ModelServer::start(wire, move |asked| {
+        first(asked.number).unwrap_or_else(|| match asked.results() {
+            0 => Play::Say((String::new(), vec![("bash", json!({"command": "echo x >> ran"}))])),
+            _ => says(&format!("done by {}", asked.body["model"].as_str().unwrap())),
+        })
+    });
+    let team = team_with(&server, ALONE);
     let mut daemon = team.up();
     team.append("lead", "{\"id\":\"a\",\"content\":\"go\"}\n");
-    team.until("the second call", |team| team.at("begun").exists().then_some(()));
-    daemon.kill();
-    let _daemon = team.up();
-    assert_eq!(team.until_answer_to("a")["content"], "done");
-    assert_eq!(fs::read_to_string(team.at("calls")).unwrap(), "one\nthree\n");
+    let answer = team.until_answer_to("a");
+    daemon.signal("TERM");
+    assert_eq!(daemon.wait(), 0);
     server.is_content();
-    assert_eq!(server.asked(), 2);
+    if answer["status"] == "ok" {
+        assert_eq!(fs::read_to_string(team.at("ran")).unwrap(), "x\n");
+    }
+    let everything = team.everything();
+    assert!(!everything.contains(KEY), "{everything}");
+    (server.asked(), answer)
+}
+
+fn refused(status: u16, kind: &str, text: &str) -> Play {
+    let error = json!({"type": "error", "error": {"type": kind, "message": text}});
+    Play::Answer(status, "Retry-After: 0\r\nContent-Type: application/json\r\n", error.to_string())
+}
+
+#[test]
+fn what_may_go_better_is_asked_again_as_often_as_it_takes() {
+    for wire in BOTH {
+        let limited = |n| (n == 0).then(|| refused(429, "rate_limit_error", "slow down"));
+        let (asked, answer) = after(wire, limited);
+        assert_eq!((asked, &answer["content"]), (3, &json!("done by m")));
+        let overloaded = |n| (n < 2).then(|| refused(529, "overloaded_error", "overloaded"));
+        assert_eq!(after(wire, overloaded).0, 4);
+        // After three overloads in a row the other model is asked, for the rest of that call.
+        let overloaded = |n| (n < 3).then(|| refused(529, "overloaded_error", "overloaded"));
+        let (asked, answer) = after(wire, overloaded);
+        assert_eq!((asked, &answer["content"]), (5, &json!("done by m")));
+        let broken = |n| (n == 1).then(|| Play::Break(said("half of this")));
+        let (asked, answer) = after(wire, broken);
+        assert_eq!((asked, &answer["content"]), (3, &json!("done by m")));
+    }
+}
+
+#[test]
+fn five_overloads_are_one_call_and_six_are_too_many() {
+    let overloaded = |n| (n < 5).then(|| refused(529, "overloaded_error", "overloaded"));
+    let (asked, answer) = after(Wire::Messages, overloaded);
+    assert_eq!((asked, &answer["content"]), (7, &json!("done by m")));
+    let (asked, answer) = after(Wire::Messages, |_| Some(refused(529, "overloaded_error", "busy")));
+    assert_eq!((asked, &answer["status"]), (6, &json!("failed")));
+    let why = answer["content"].as_str().unwrap();
+    assert!(why.contains("busy") && why.contains("tried 6 times"), "{why}");
+}
+
+#[test]
+fn what_will_not_go_better_is_asked_once() {
+    for wire in BOTH {
+        let wrong = |_| Some(refused(400, "invalid_request_error", "no such tool"));
+        let (asked, answer) = after(wire, wrong);
+        assert_eq!((asked, &answer["status"]), (1, &json!("failed")));
+        assert!(answer["content"].as_str().unwrap().contains("no such tool"), "{answer}");
+        let denied = |_| Some(refused(401, "authentication_error", &format!("bad key {KEY}")));
+        let (asked, answer) = after(wire, denied);
+        assert_eq!((asked, &answer["status"]), (1, &json!("failed")));
+        // A prompt that is too long with nothing older in it can't be made shorter.
+        let long = |_| Some(refused(400, "invalid_request_error", TOO_LONG));
+        let (asked, answer) = after(wire, long);
+        assert_eq!((asked, &answer["status"]), (1, &json!("failed")));
+        let why = answer["content"].as_str().unwrap();
+        assert!(why.contains("longer than m can read"), "{why}");
+    }
+}
+
+const TOO_LONG: &str = "prompt is too long: maximum context length is 200000 tokens";
+
+#[test]
+fn a_conversation_that_is_too_long_is_summed_up_and_goes_on() {
+    for wire in BOTH {
+        let refusals = AtomicUsize::new(0);
+        let server = ModelServer::start(wire, move |asked| {
+            if asked.system().starts_with("You keep the memory") {
+                return says("We looked at README.md three times.");
+            }
+            let is_new = asked.asked_last().contains("go on");
+            let is_first = is_new && refusals.fetch_add(1, Ordering::SeqCst) == 0;
+            match asked.results() {
+                _ if is_first => refused(400, "invalid_request_error", TOO_LONG),
+                0 if !is_new => {
+                    Play::Say((String::new(), vec![("read_file", json!({"path": "README.md"})); 3]))
+                }
+                _ => says("done"),
+            }
+        });
+        let team = team_with(&server, ALONE);
+        fs::write(team.at("README.md"), "# A test\n".repeat(200)).unwrap();
+        let _daemon = team.up();
+        team.append("lead", "{\"id\":\"a\",\"content\":\"look\"}\n");
+        assert_eq!(team.until_answer_to("a")["content"], "done");
+        team.append("lead", "{\"id\":\"b\",\"content\":\"go on\"}\n");
+        assert_eq!(team.until_answer_to("b")["content"], "done");
+        server.is_content();
+        let seen = server.seen();
+        // Two for the first message; a refusal, a summary and the second try for the other.
+        assert_eq!(seen.len(), 5);
+        let (refused, again) = (seen[2].to_string(), seen[4].to_string());
+        assert!(refused.contains("look") && !refused.contains("three times"));
+        assert!(again.contains("We looked at README.md three times."), "{again}");
+        assert!(again.contains("go on") && !again.contains("# A test"), "{again}");
+        assert!(again.len() < refused.len());
+    }
 }
 
 #[test]
 fn a_budget_stops_further_calls_and_an_unknown_price_is_never_nothing() {
-    let server = Server::start(Box::new(|_| said("spent")));
+    let server = ModelServer::start(Wire::Chat, |_| says("spent"));
     let mut team = Team::new(
         r#"{"provider": "openai", "providers": {"openai": {"model": "nobody-knows"}},
             "teammates": {"lead": {}, "small": {"budget": {"max_tokens": 150, "per": "life"}},
               "rich": {"budget": {"max_cost_usd": 5}}}}"#,
     );
-    team.set_env("OPENAI_BASE_URL", &server.url);
+    team.set_env("OPENAI_BASE_URL", &format!("{}/v1", server.url));
     let _daemon = team.up();
     let send = |name: &str| team.run(&["send", name, "go", "--wait"]);
     assert_eq!(send("small").ok(), "spent\n");
@@ -294,8 +413,20 @@ fn a_budget_stops_further_calls_and_an_unknown_price_is_never_nothing() {
 }
 
 #[test]
+fn a_server_that_counts_nothing_has_an_unknown_cost() {
+    let whole = r#"{"choices": [{"message": {"content": "here"}, "finish_reason": "stop"}]}"#;
+    let uncounted = Play::Answer(200, "Content-Type: application/json\r\n", whole.to_owned());
+    let answer = parking_lot::Mutex::new(Some(uncounted));
+    let server = ModelServer::start(Wire::Chat, move |_| answer.lock().take().unwrap());
+    let team = team_with(&server, ALONE);
+    assert_eq!(team.run(&["run", "go"]).ok(), "here\n");
+    let (rows, _) = costs(&team);
+    assert_eq!((&rows[0]["cost_usd"], &rows[0]["unknown_calls"]), (&Value::Null, &json!(1)));
+}
+
+#[test]
 fn any_team_runs_on_any_provider_and_a_missing_key_is_said() {
-    let server = Server::start(Box::new(|_| said("a model speaks")));
+    let server = ModelServer::start(Wire::Chat, |_| says("a model speaks"));
     let mut team = Team::new(
         r#"{"teammates": {"lead": {"script": "answer: a clerk speaks"}},
             "providers": {"shell": {"kind": "command", "command": ["sh", "-c", "cat; echo '!'"], "io": "text"}}}"#,
@@ -311,7 +442,7 @@ fn any_team_runs_on_any_provider_and_a_missing_key_is_said() {
     assert!(missing.contains("ANTHROPIC_API_KEY"), "{missing}");
     let unknown = team.run(&["run", "hello", "--provider", "opnai"]).exits(2).err;
     assert!(unknown.contains("did you mean openai?"), "{unknown}");
-    team.set_env("OPENAI_BASE_URL", &server.url);
+    team.set_env("OPENAI_BASE_URL", &format!("{}/v1", server.url));
     assert_eq!(team.run(&["run", "hello", "--provider", "openai"]).ok(), "a model speaks\n");
     team.set_env("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
     let mut daemon = team.up_with(&["--provider", "openai"]);

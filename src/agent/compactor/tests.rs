@@ -140,8 +140,13 @@ impl Desks {
         bench.file("big.txt", &"a line of some length\n".repeat(200));
         bench.file("small.txt", "small\n");
         let desk = bench.office.desk(&AgentName::new("lead").unwrap());
-        let request =
-            Request { system: &desk.system, turns: &[], in_hand: 0, tools: desk.tools.specs() };
+        let request = Request {
+            system: &desk.system,
+            turns: &[],
+            in_hand: 0,
+            tools: desk.tools.specs(),
+            told: &|_| {},
+        };
         let beside = length(&request);
         if let Reads::Tokens(most) = &mut model.reads {
             *most += beside;

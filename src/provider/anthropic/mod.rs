@@ -64,7 +64,13 @@ impl Provider for Anthropic {
         for _ in 0..MOST_PAUSES {
             let body = body_of(&self.ask, request, &fold.so_far());
             fold.begin();
-            self.wire.ask(&headers, body.to_string().into_bytes(), &mut fold, cancel)?;
+            self.wire.ask(
+                &headers,
+                body.to_string().into_bytes(),
+                &mut fold,
+                request.told,
+                cancel,
+            )?;
             match fold.turned(&self.ask, &mut Ids::of(request.turns))? {
                 Turned::Reply(reply) => return Ok(reply),
                 Turned::Paused => {}

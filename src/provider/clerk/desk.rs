@@ -39,7 +39,7 @@ pub fn clerk(script: Option<&str>) -> Clerk {
 pub fn ask(clerk: &Clerk, turns: &[Turn], in_hand: usize) -> Reply {
     let spec = |name| ToolSpec { name, description: "".into(), schema: Value::Null };
     let tools = TOOLS.map(spec);
-    let request = Request { system: "", turns, in_hand, tools: &tools };
+    let request = Request { system: "", turns, in_hand, tools: &tools, told: &|_| {} };
     clerk.complete(&request, &Cancel::default()).unwrap()
 }
 

@@ -55,7 +55,7 @@ impl Provider for OpenAi {
         let headers: Vec<_> = bearer.iter().map(|it| ("authorization", it.as_str())).collect();
         let body = body_of(&self.ask, request);
         let mut fold = Fold::default();
-        self.wire.ask(&headers, body.to_string().into_bytes(), &mut fold, cancel)?;
+        self.wire.ask(&headers, body.to_string().into_bytes(), &mut fold, request.told, cancel)?;
         Ok(fold.reply(&mut Ids::of(request.turns)))
     }
 }

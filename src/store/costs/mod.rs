@@ -66,9 +66,12 @@ impl Costs {
         Ok(Ok(OpenCall(call)))
     }
 
-    /// Writes down that a call has ended: with its tokens, or none where nobody knows them.
+    /// Writes down that a call has ended: with its tokens, or none where nobody knows them. A server
+    /// that counts none has not counted.
     pub fn end(&self, open: &OpenCall, tokens: Option<Tokens>) -> Result<Charge, StoreError> {
         let call = &open.0;
+        let is_free = self.team.prices.of(&call.model, 0).is_some_and(|price| price.is_free());
+        let tokens = tokens.filter(|tokens| is_free || !tokens.is_nothing());
         let charge = tokens.map_or_else(
             || call.unknown(),
             |tokens| Charge {

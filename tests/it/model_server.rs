@@ -1,0 +1,379 @@
+//! A server on this machine that thinks for a team and speaks both vendors' streams, cut wherever it
+//! happens. It remembers as a fault each call of a tool without a result, with two, or a result
+//! without a call.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::dice::Dice;
+
+/// What each whole answer says that it took: tokens read anew, from the cache, into it, and written.
+pub const USAGE: [u64; 4] = [60, 30, 10, 10];
+/// What the model has thought, and its vendor's mark that it has.
+pub const THOUGHT: (&str, &str) = ("hm: \u{1F914} \"so\"", "c2lnbmF0dXJl+/=");
+
+/// Which vendor's events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// Chat completions.
+    Chat,
+    /// Anthropic's messages.
+    Messages,
+}
+
+/// What the model says: its text, and its calls as tool and input.
+pub type Saying = (String, Vec<(&'static str, Value)>);
+
+/// What the server does with a request.
+pub enum Play {
+    /// Answers with a whole stream.
+    Say(Saying),
+    /// Sends about half of the stream, then nothing until the client goes.
+    Stall(Saying),
+    /// Sends about half of the stream and closes the connection.
+    Break(Saying),
+    /// Answers with a status, headers, and a body: refuses, mostly.
+    Answer(u16, &'static str, String),
+}
+
+/// What a request has asked.
+pub struct Asked {
+    /// How many came before it.
+    pub number: usize,
+    /// Its body.
+    pub body: Value,
+    wire: Wire,
+}
+
+/// A part of a request's conversation.
+#[derive(Debug, PartialEq, Eq)]
+enum Part {
+    User(String),
+    Calls(Vec<String>),
+    Result(String),
+}
+
+impl Asked {
+    /// What the model is told about itself.
+    pub fn system(&self) -> &str {
+        let system = match self.wire {
+            Wire::Chat => &self.body["messages"][0]["content"],
+            Wire::Messages => &self.body["system"][0]["text"],
+        };
+        system.as_str().unwrap_or_default()
+    }
+
+    /// The name of the teammate that it is for.
+    pub fn who(&self) -> &str {
+        let name = self.system().strip_prefix("You are ").and_then(|it| it.split(',').next());
+        name.unwrap_or_default()
+    }
+
+    /// How many results stand behind the last message of a user.
+    pub fn results(&self) -> usize {
+        let parts = self.parts();
+        let behind = parts.iter().rev().take_while(|it| !matches!(it, Part::User(_)));
+        behind.filter(|it| matches!(it, Part::Result(_))).count()
+    }
+
+    /// The last message of a user.
+    pub fn asked_last(&self) -> String {
+        let last = self.parts().into_iter().rev().find_map(|it| match it {
+            Part::User(text) => Some(text),
+            _ => None,
+        });
+        last.unwrap_or_default()
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let messages = self.body["messages"].as_array().unwrap().iter();
+        messages
+            .flat_map(|message| match self.wire {
+                Wire::Chat => chat_parts(message),
+                Wire::Messages => message_parts(message),
+            })
+            .collect()
+    }
+
+    /// Each call has exactly one result behind it, before anything else is said.
+    fn faults(&self) -> Vec<String> {
+        let (mut wrong, mut open) = (Vec::new(), Vec::<String>::new());
+        for part in self.parts().into_iter().chain([Part::Calls(Vec::new())]) {
+            if let Part::Result(id) = part {
+                match open.iter().position(|it| *it == id) {
+                    Some(place) => drop(open.remove(place)),
+                    None => wrong.push(format!("a result of no open call: {id}")),
+                }
+                continue;
+            }
+            wrong.extend(open.drain(..).map(|id| format!("no result of {id}")));
+            if let Part::Calls(calls) = part {
+                open = calls;
+            }
+        }
+        wrong
+    }
+}
+
+fn id_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn chat_parts(message: &Value) -> Vec<Part> {
+    match message["role"].as_str().unwrap() {
+        "system" => Vec::new(),
+        "tool" => vec![Part::Result(id_of(&message["tool_call_id"]))],
+        "user" => vec![Part::User(id_of(&message["content"]))],
+        _ => {
+            let calls = message["tool_calls"].as_array().into_iter().flatten();
+            vec![Part::Calls(calls.map(|call| id_of(&call["id"])).collect())]
+        }
+    }
+}
+
+fn message_parts(message: &Value) -> Vec<Part> {
+    let blocks = message["content"].as_array().unwrap();
+    if message["role"] == "assistant" {
+        let calls = blocks.iter().filter(|block| block["type"] == "tool_use");
+        return vec![Part::Calls(calls.map(|block| id_of(&block["id"])).collect())];
+    }
+    let parts = blocks.iter().map(|block| match block["type"].as_str().unwrap() {
+        "tool_result" => Part::Result(id_of(&block["tool_use_id"])),
+        _ => Part::User(id_of(&block["text"])),
+    });
+    parts.collect()
+}
+
+type Think = dyn Fn(&Asked) -> Play + Send + Sync;
+
+/// The server.
+pub struct ModelServer {
+    /// Where it is, without a path.
+    pub url: String,
+    /// What it speaks.
+    pub wire: Wire,
+    state: Arc<State>,
+}
+
+struct State {
+    think: Box<Think>,
+    asked: AtomicUsize,
+    whole: AtomicUsize,
+    stalled: AtomicUsize,
+    wrong: Mutex<Vec<String>>,
+    seen: Mutex<Vec<Value>>,
+    dice: Mutex<Dice>,
+}
+
+impl ModelServer {
+    /// Starts it.
+    pub fn start(wire: Wire, think: impl Fn(&Asked) -> Play + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let state = Arc::new(State {
+            think: Box::new(think),
+            asked: AtomicUsize::new(0),
+            whole: AtomicUsize::new(0),
+            stalled: AtomicUsize::new(0),
+            wrong: Mutex::default(),
+            seen: Mutex::default(),
+            dice: Mutex::new(Dice::seeded()),
+        });
+        let all = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let state = Arc::clone(&all);
+                std::thread::spawn(move || {
+                    let mut reader = BufReader::new(stream.try_clone().unwrap());
+                    while let Some(body) = read(&mut reader) {
+                        if state.serve(wire, body, &stream).is_none() {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        Self { url, wire, state }
+    }
+
+    /// How many requests came.
+    pub fn asked(&self) -> usize {
+        self.state.asked.load(Ordering::SeqCst)
+    }
+
+    /// How many answers were sent whole.
+    pub fn answered(&self) -> usize {
+        self.state.whole.load(Ordering::SeqCst)
+    }
+
+    /// How many answers stand still.
+    pub fn stalled(&self) -> usize {
+        self.state.stalled.load(Ordering::SeqCst)
+    }
+
+    /// The bodies of all requests.
+    pub fn seen(&self) -> Vec<Value> {
+        self.state.seen.lock().clone()
+    }
+
+    /// Checks that no request was wrong.
+    pub fn is_content(&self) {
+        assert_eq!(*self.state.wrong.lock(), Vec::<String>::new());
+    }
+}
+
+impl State {
+    /// Answers a request; none where the connection is over.
+    fn serve(&self, wire: Wire, body: Value, mut stream: &TcpStream) -> Option<()> {
+        let number = self.asked.fetch_add(1, Ordering::SeqCst);
+        self.seen.lock().push(body.clone());
+        let asked = Asked { number, body, wire };
+        self.wrong.lock().extend(asked.faults());
+        let (saying, ends) = match (self.think)(&asked) {
+            Play::Say(saying) => (saying, 2),
+            Play::Stall(saying) => (saying, 1),
+            Play::Break(saying) => (saying, 0),
+            Play::Answer(status, headers, body) => {
+                let length = body.len();
+                let head =
+                    format!("HTTP/1.1 {status} So\r\n{headers}Content-Length: {length}\r\n\r\n");
+                return stream.write_all((head + &body).as_bytes()).ok();
+            }
+        };
+        let answer = match wire {
+            Wire::Chat => chat(number, saying),
+            Wire::Messages => messages(number, saying),
+        };
+        let answer = answer.as_bytes();
+        let length = if ends == 2 { answer.len() } else { answer.len() / 2 };
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
+        write!(stream, "{head}Content-Length: {}\r\n\r\n", answer.len()).ok()?;
+        let mut rest = &answer[..length];
+        while !rest.is_empty() {
+            let some = 1 + usize::try_from(self.dice.lock().below(97)).unwrap();
+            let (piece, behind) = rest.split_at(some.min(rest.len()));
+            stream.write_all(piece).ok()?;
+            rest = behind;
+        }
+        match ends {
+            2 => drop(self.whole.fetch_add(1, Ordering::SeqCst)),
+            1 => {
+                self.stalled.fetch_add(1, Ordering::SeqCst);
+                // The client says no more, and goes.
+                let _ = BufReader::new(stream).read_line(&mut String::new());
+                return None;
+            }
+            _ => {
+                let _ = stream.shutdown(std::net::Shutdown::Both);
+                return None;
+            }
+        }
+        Some(())
+    }
+}
+
+fn read(reader: &mut impl BufRead) -> Option<Value> {
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    serde_json::from_slice(&body).ok()
+}
+
+/// A call's input in two pieces.
+fn halves(input: &Value) -> (String, String) {
+    let text = input.to_string();
+    let half = (0..=text.len() / 2).rev().find(|at| text.is_char_boundary(*at)).unwrap();
+    let (first, second) = text.split_at(half);
+    (first.to_owned(), second.to_owned())
+}
+
+fn chat(number: usize, (text, calls): Saying) -> String {
+    let mut events =
+        vec![json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]})];
+    let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+    for (index, (tool, input)) in calls.into_iter().enumerate() {
+        let (first, second) = halves(&input);
+        let id = format!("call_{number}_{index}");
+        let function = json!({"name": tool, "arguments": first});
+        let call = json!({"index": index, "id": id, "type": "function", "function": function});
+        let rest = json!({"index": index, "function": {"arguments": second}});
+        for piece in [call, rest] {
+            events.push(json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}));
+        }
+    }
+    events.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}));
+    let [anew, from_cache, into_cache, written] = USAGE;
+    let read = anew + from_cache + into_cache;
+    let details = json!({"cached_tokens": from_cache});
+    events.push(json!({"choices": [], "usage": {"prompt_tokens": read,
+        "completion_tokens": written, "prompt_tokens_details": details}}));
+    let lines: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    lines.concat() + "data: [DONE]\n\n"
+}
+
+fn messages(number: usize, (text, calls): Saying) -> String {
+    let [anew, from_cache, into_cache, written] = USAGE;
+    let usage = json!({"input_tokens": anew, "cache_read_input_tokens": from_cache,
+        "cache_creation_input_tokens": into_cache, "output_tokens": 1});
+    let message = json!({"id": format!("msg_{number}"), "type": "message", "role": "assistant",
+        "model": "m", "content": [], "stop_reason": null, "stop_sequence": null, "usage": usage});
+    let mut events = vec![json!({"type": "message_start", "message": message})];
+    let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
+    let (thought, mark) = THOUGHT;
+    let mut blocks = vec![(
+        json!({"type": "thinking", "thinking": "", "signature": ""}),
+        vec![
+            json!({"type": "thinking_delta", "thinking": thought}),
+            json!({"type": "signature_delta", "signature": mark}),
+        ],
+    )];
+    if !text.is_empty() {
+        let delta = json!({"type": "text_delta", "text": text});
+        blocks.push((json!({"type": "text", "text": ""}), vec![delta]));
+    }
+    for (index, (tool, input)) in calls.into_iter().enumerate() {
+        let (first, second) = halves(&input);
+        let id = format!("toolu_{number}_{index}");
+        let pieces = [first, second];
+        let deltas = pieces.map(|it| json!({"type": "input_json_delta", "partial_json": it}));
+        blocks.push((
+            json!({"type": "tool_use", "id": id, "name": tool, "input": {}}),
+            deltas.into(),
+        ));
+    }
+    for (index, (block, deltas)) in blocks.into_iter().enumerate() {
+        events.push(json!({"type": "content_block_start", "index": index, "content_block": block}));
+        events.push(json!({"type": "ping"}));
+        for delta in deltas {
+            events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
+        }
+        events.push(json!({"type": "content_block_stop", "index": index}));
+    }
+    events.push(json!({"type": "message_delta", "delta": {"stop_reason": stop},
+        "usage": {"output_tokens": written}}));
+    events.push(json!({"type": "message_stop"}));
+    let line =
+        |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
+    events.iter().map(line).collect()
+}
