@@ -74,7 +74,7 @@ pub enum Verb {
     Types(Types),
     /// Print the JSON Schema of team files, for editors
     Schema,
-    /// Explain a verb, `formats` or `clerk`
+    /// Explain a verb, `formats`, `clerk` or `program`
     Help(Help),
     /// Print completions for a shell
     Completions {
@@ -484,6 +484,6 @@ pub struct Types {
 /// `help`
 #[derive(Debug, clap::Args)]
 pub struct Help {
-    /// A verb, `formats` or `clerk`
+    /// A verb, `formats`, `clerk` or `program`
     pub topic: Vec<String>,
 }

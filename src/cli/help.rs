@@ -1,4 +1,4 @@
-//! `help`: a verb, the files' formats, or the clerk.
+//! `help`: a verb, the files' formats, the clerk, or programs that think.
 
 use clap::CommandFactory;
 
@@ -11,6 +11,8 @@ use crate::provider::clerk;
 
 /// What is on disk, for whoever writes a program that talks to a team.
 const FORMATS: &str = include_str!("formats.txt");
+/// What a program that thinks for a teammate reads and writes.
+const PROGRAM: &str = include_str!("program.txt");
 
 /// Explains.
 pub fn help(args: &Help, printer: &mut Printer) -> Result<Code, Failure> {
@@ -20,6 +22,7 @@ pub fn help(args: &Help, printer: &mut Printer) -> Result<Code, Failure> {
         [] => command.render_long_help().to_string(),
         ["formats"] => FORMATS.to_owned(),
         ["clerk"] => clerk::help(),
+        ["program"] => PROGRAM.to_owned(),
         verbs => {
             command.build();
             let mut found = &mut command;
@@ -35,7 +38,7 @@ pub fn help(args: &Help, printer: &mut Printer) -> Result<Code, Failure> {
 
 fn unknown(verb: &str) -> Failure {
     Failure::usage(format!(
-        "nothing is called {verb:?}; `postroom help` lists the verbs, and there are `help formats` \
-         and `help clerk`"
+        "nothing is called {verb:?}; `postroom help` lists the verbs, and there are `help formats`, \
+         `help clerk` and `help program`"
     ))
 }

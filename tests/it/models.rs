@@ -425,6 +425,29 @@ fn a_server_that_counts_nothing_has_an_unknown_cost() {
 }
 
 #[test]
+fn a_program_thinks_as_the_formats_say() {
+    let team = Team::new(
+        r#"{"provider": "own", "teammates": {"lead": {}}, "providers":
+            {"own": {"kind": "command", "command": ["python3", "think.py"]}}}"#,
+    );
+    let program = "import json, sys\n\
+        asked = json.load(sys.stdin)\n\
+        work = asked['turns'][asked['in_hand']:]\n\
+        results = [turn['result']['text'] for turn in work if 'result' in turn]\n\
+        print('thinking', file=sys.stderr)\n\
+        known = [tool['name'] for tool in asked['tools']]\n\
+        if results:\n    \
+            print(json.dumps({'text': work[0]['mail']['text'] + ': ' + results[0]}))\n\
+        else:\n    \
+            call = {'tool': known[known.index('read_file')], 'input': {'path': 'README.md'}}\n    \
+            print(json.dumps({'text': '', 'calls': [call], 'tokens': {'input': 5, 'output': 1}}))\n";
+    fs::write(team.at("think.py"), program).unwrap();
+    assert_eq!(team.run(&["run", "what is it?"]).ok(), "what is it?: # A test\n");
+    assert!(team.run(&["trace", "lead"]).ok().contains("2 turns, read_file×1"));
+    assert!(team.run(&["help", "program"]).ok().contains("in_hand"));
+}
+
+#[test]
 fn any_team_runs_on_any_provider_and_a_missing_key_is_said() {
     let server = ModelServer::start(Wire::Chat, |_| says("a model speaks"));
     let mut team = Team::new(

@@ -113,9 +113,12 @@ fn every_verb_is_one() {
 
 #[test]
 fn formats_fit_a_terminal() {
-    let help = Team::new(r#"{"teammates": {"lead": {}}}"#).run(&["help", "formats"]).ok();
-    assert!(help.lines().count() <= 170);
-    for line in help.lines() {
-        assert!(line.chars().count() <= 100, "{line}");
+    let team = Team::new(r#"{"teammates": {"lead": {}}}"#);
+    for topic in ["formats", "program"] {
+        let help = team.run(&["help", topic]).ok();
+        assert!(help.lines().count() <= 170, "{topic}");
+        for line in help.lines() {
+            assert!(line.chars().count() <= 100, "{line}");
+        }
     }
 }
