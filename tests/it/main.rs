@@ -16,6 +16,7 @@ mod dice;
 mod kills;
 mod life;
 mod mail;
+mod model_kills;
 mod model_server;
 mod models;
 mod plans;
