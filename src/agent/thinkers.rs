@@ -112,12 +112,12 @@ impl<'a> Thinkers<'a> {
             ProviderKind::Clerk => return Err("a clerk needs no provider".to_owned()),
             ProviderKind::Anthropic => ProviderConfig::Anthropic {
                 base_url: entry.base_url.clone().or_else(|| variable("ANTHROPIC_BASE_URL")),
-                key: Secret::new(key(entry)?.unwrap_or_default()),
+                key: key(entry)?.unwrap_or_else(|| Secret::new("")),
                 settings: settings(entry, model, "ANTHROPIC_MODEL", ANTHROPIC_MODEL),
             },
             ProviderKind::OpenAi => ProviderConfig::OpenAi {
                 base_url: entry.base_url.clone().or_else(|| variable("OPENAI_BASE_URL")),
-                key: key(entry)?.map(Secret::new),
+                key: key(entry)?,
                 settings: settings(entry, model, "OPENAI_MODEL", OPENAI_MODEL),
             },
             ProviderKind::Command => ProviderConfig::Command {
@@ -134,13 +134,14 @@ impl<'a> Thinkers<'a> {
 }
 
 /// The key, from the variable that the entry names, else from the kind's own.
-fn key(entry: &ProviderEntry) -> Result<Option<String>, String> {
+fn key(entry: &ProviderEntry) -> Result<Option<Secret>, String> {
+    let secret = |name: &str| Some(Secret::new(variable(name)?).of_variable(name));
     match (&entry.api_key_env, entry.kind.key_variable()) {
-        (Some(named), _) => match variable(named) {
+        (Some(named), _) => match secret(named) {
             Some(key) => Ok(Some(key)),
             None => Err(format!("its key is not there: set {named} (`api_key_env`)")),
         },
-        (None, Some(own)) => Ok(variable(own)),
+        (None, Some(own)) => Ok(secret(own)),
         (None, None) => Ok(None),
     }
 }

@@ -22,6 +22,8 @@ pub struct Refusal<'a> {
     pub request: Option<&'a str>,
     /// The body, or the data of the event.
     pub body: &'a str,
+    /// What to do where the key is not taken.
+    pub key: &'a str,
 }
 
 impl Refusal<'_> {
@@ -51,7 +53,7 @@ impl Refusal<'_> {
         if let Some(text) = text {
             why = format!("{why}: {}", headline(text, LONGEST));
         }
-        if let Some(mend) = mend(self.status) {
+        if let Some(mend) = self.mend() {
             why = format!("{why}; {mend}");
         }
         if let Some(after) = self.after {
@@ -60,6 +62,16 @@ impl Refusal<'_> {
         match self.request {
             Some(request) => format!("{why} (request {})", headline(request, 100)),
             None => why,
+        }
+    }
+
+    fn mend(&self) -> Option<&str> {
+        match self.status {
+            300..=399 => Some("base_url has to name the place it leads to"),
+            401 => Some(self.key),
+            403 => Some("the key has no right to this model"),
+            404 => Some("check the model's name and base_url"),
+            _ => None,
         }
     }
 }
@@ -81,16 +93,6 @@ fn is_passing(status: u16, told: &Told) -> bool {
         400..=499 | 501 | 505 => false,
         500.. => true,
         _ => status == 0 && !hopeless.contains(&told.kind.as_str()),
-    }
-}
-
-fn mend(status: u16) -> Option<&'static str> {
-    match status {
-        300..=399 => Some("base_url has to name the place it leads to"),
-        401 => Some("check the API key"),
-        403 => Some("the key has no right to this model"),
-        404 => Some("check the model's name and base_url"),
-        _ => None,
     }
 }
 
@@ -211,7 +213,8 @@ mod tests {
         ];
         let mut table = String::new();
         for (status, body) in &cases {
-            let refusal = Refusal { status: *status, body, ..Refusal::default() };
+            let key = "check the API key";
+            let refusal = Refusal { status: *status, body, key, ..Refusal::default() };
             let _ = match refusal.error() {
                 ProviderError::Passing { why, is_overload: false, .. } => {
                     writeln!(table, "wait      {why}")
@@ -227,7 +230,7 @@ mod tests {
     #[test]
     fn a_refusal_names_the_wait_and_the_request() {
         let after = Some(Duration::from_millis(1500));
-        let refusal = Refusal { status: 429, after, request: Some("req_1"), body: "x" };
+        let refusal = Refusal { status: 429, after, request: Some("req_1"), body: "x", key: "" };
         let why = refusal.error().to_string();
         let expected = "for now: the model's server answered 429: x; it asks to wait 2 s \
                         (request req_1)";

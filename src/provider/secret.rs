@@ -4,7 +4,10 @@ use std::fmt;
 
 /// A key. It is not part of any debug output, and [`Secret::hide`] takes it out of texts.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+pub struct Secret {
+    key: String,
+    variable: Option<String>,
+}
 
 /// What stands in a key's place.
 const HIDDEN: &str = "[key]";
@@ -12,17 +15,28 @@ const HIDDEN: &str = "[key]";
 impl Secret {
     /// Takes a key; blanks around it, as files and shells leave them, are no part of it.
     pub fn new(key: impl AsRef<str>) -> Self {
-        Self(key.as_ref().trim().to_owned())
+        Self { key: key.as_ref().trim().to_owned(), variable: None }
+    }
+
+    /// The same, with the name of the variable that it was in.
+    #[must_use]
+    pub fn of_variable(self, name: &str) -> Self {
+        Self { variable: Some(name.to_owned()), ..self }
+    }
+
+    /// The variable that it was in, which may be shown.
+    pub fn variable(&self) -> Option<&str> {
+        self.variable.as_deref()
     }
 
     /// The key, for the header it goes into.
     pub fn expose(&self) -> &str {
-        &self.0
+        &self.key
     }
 
     /// `text` without the key, wherever a server has put it.
     pub fn hide(&self, text: &str) -> String {
-        if self.0.is_empty() { text.to_owned() } else { text.replace(&self.0, HIDDEN) }
+        if self.key.is_empty() { text.to_owned() } else { text.replace(&self.key, HIDDEN) }
     }
 }
 
@@ -42,5 +56,7 @@ mod tests {
         assert_eq!((key.expose(), format!("{key:?}")), ("sk-123", "[key]".to_owned()));
         assert_eq!(key.hide("wrong: sk-123!"), "wrong: [key]!");
         assert_eq!(Secret::new("").hide("text"), "text");
+        let key = key.of_variable("MY_KEY");
+        assert_eq!((key.variable(), format!("{key:?}")), (Some("MY_KEY"), "[key]".to_owned()));
     }
 }

@@ -98,7 +98,8 @@ impl Wire {
         if let Some(after) = after {
             self.limiter.hold(after);
         }
-        Refusal { status: answer.status, after, request, body: &body }.error()
+        let key = &self.mend_key();
+        Refusal { status: answer.status, after, request, body: &body, key }.error()
     }
 
     fn without_key(&self, error: ProviderError) -> ProviderError {
@@ -109,6 +110,17 @@ impl Wire {
             }
             ProviderError::TooLong => ProviderError::TooLong,
             ProviderError::Final(why) => ProviderError::Final(key.hide(&why)),
+        }
+    }
+
+    /// What there is to look at where the server does not take the key.
+    fn mend_key(&self) -> String {
+        match self.key.as_ref().map(Secret::variable) {
+            Some(Some(variable)) => format!("check the API key in {variable}"),
+            Some(None) => "check the API key".to_owned(),
+            None => {
+                "no API key was sent: set one, and name its variable in `api_key_env`".to_owned()
+            }
         }
     }
 }
