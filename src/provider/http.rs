@@ -2,7 +2,7 @@
 //! from outside, and no more bytes than anybody could want.
 
 use std::{
-    io::{ErrorKind, Read},
+    io::{self, ErrorKind, Read},
     sync::Arc,
     time::Duration,
 };
@@ -13,7 +13,10 @@ use ureq::{
     http::{HeaderMap, Request, Response},
 };
 
-use super::ProviderError;
+use super::{
+    ProviderError,
+    lanes::{Lanes, Lease},
+};
 use crate::base::{
     Cancel, Clock, Wake,
     text::headline,
@@ -22,6 +25,11 @@ use crate::base::{
 
 /// The most bytes of the body of an error.
 const MOST_ERROR: u64 = 64 << 10;
+/// The most bytes that are read behind a whole answer until its end.
+const MOST_REST: u64 = 64 << 10;
+/// How long a connection may be idle and be used again. It is short: behind some gateways a longer
+/// one is dead and nobody says so.
+const MOST_IDLE: Duration = Duration::from_secs(15);
 /// What is told of a call that was ended from outside.
 const ENDED: &str = "the call was ended";
 
@@ -56,12 +64,13 @@ impl Default for Bounds {
     }
 }
 
-/// Makes calls, each on a connection of its own: a call that is ended takes no other with it.
+/// Makes calls, each alone on its connection; one that has served a whole call serves the next.
 #[derive(Clone)]
 pub struct Http {
     clock: Clock,
     bounds: Bounds,
     proxy: Option<Proxy>,
+    lanes: Lanes,
 }
 
 /// An answer whose body is still to come.
@@ -72,12 +81,20 @@ pub struct Answer {
     body: BodyReader<'static>,
     taken: u64,
     most: u64,
+    is_over: bool,
+    lease: Lease,
 }
 
 impl Http {
     /// For calls through `proxy`.
     pub fn new(clock: Clock, bounds: Bounds, proxy: Option<Proxy>) -> Self {
-        Self { clock, bounds, proxy }
+        Self { clock, bounds, proxy, lanes: Lanes::default() }
+    }
+
+    /// How many connections are kept for the next calls.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.lanes.kept()
     }
 
     /// Sends `body` and gives the answer once its head is there. When `cancel` fires the call and
@@ -93,14 +110,16 @@ impl Http {
         cancel: &Cancel,
     ) -> Result<Answer, ProviderError> {
         let request = request(url, headers, body)?;
-        let (agent, wake, slot) = (self.agent(), Wake::default(), Arc::new(Mutex::new(None)));
+        let (lease, wake) = (self.lanes.lend(|| self.agent()), Wake::default());
+        let Some(agent) = lease.agent() else { return Err(ProviderError::passing(ENDED)) };
         {
-            let (agent, wake) = (agent.clone(), wake.clone());
+            let (ender, wake) = (lease.ender(), wake.clone());
             cancel.arm(move || {
-                agent.shutdown();
+                ender.end();
                 wake.notify();
             });
         }
+        let slot = Arc::new(Mutex::new(None));
         let (answer, ready) = (Arc::clone(&slot), wake.clone());
         let thread = Thread::start("http", move || {
             let got = caught(|| agent.run(request));
@@ -111,12 +130,15 @@ impl Http {
         loop {
             let seen = wake.seen();
             if cancel.fired() {
+                lease.ender().end();
                 thread.leave();
                 return Err(ProviderError::passing(ENDED));
             }
             let got = slot.lock().take();
             match got {
-                Some(Ok(Ok(response))) => return Ok(Answer::of(response, self.bounds.most_body)),
+                Some(Ok(Ok(response))) => {
+                    return Ok(Answer::of(response, self.bounds.most_body, lease));
+                }
                 Some(Ok(Err(why))) => return Err(trouble(&why)),
                 Some(Err(panic)) => return Err(ProviderError::Final(format!("HTTP: {panic}"))),
                 None => wake.wait(&self.clock, seen, None),
@@ -132,6 +154,7 @@ impl Http {
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(self.proxy.clone())
+            .max_idle_age(MOST_IDLE)
             .user_agent(concat!("postroom/", env!("CARGO_PKG_VERSION")))
             .timeout_resolve(Some(resolve))
             .timeout_connect(Some(connect))
@@ -146,10 +169,11 @@ impl Http {
 }
 
 impl Answer {
-    fn of(response: Response<Body>, most: u64) -> Self {
+    fn of(response: Response<Body>, most: u64, lease: Lease) -> Self {
         let (parts, body) = response.into_parts();
         let body = body.into_with_config().limit(u64::MAX).reader();
-        Self { status: parts.status.as_u16(), headers: parts.headers, body, taken: 0, most }
+        let (status, headers) = (parts.status.as_u16(), parts.headers);
+        Self { status, headers, body, taken: 0, most, is_over: false, lease }
     }
 
     /// A header, where it is there and is text.
@@ -160,12 +184,31 @@ impl Answer {
     /// The next bytes of the body; 0 at its end.
     pub fn read(&mut self, into: &mut [u8]) -> Result<usize, ProviderError> {
         let count = self.body.read(into).map_err(|why| trouble(&Error::from(why)))?;
+        self.is_over = count == 0 && !into.is_empty();
         self.taken += count as u64;
         if self.taken > self.most {
             let why = format!("the model's answer is longer than {} bytes", self.most);
             return Err(ProviderError::Final(why));
         }
         Ok(count)
+    }
+
+    /// Takes no more of it: what was wanted has come. Its end is waited for aside, so that the
+    /// connection can serve the next call.
+    pub fn finish(self) {
+        if self.is_over {
+            return;
+        }
+        let Self { body, lease, .. } = self;
+        lease.is_ending();
+        let drained = Thread::start("http-end", move || {
+            // What fails here has no other effect than that the connection is closed.
+            let _ = io::copy(&mut body.take(MOST_REST), &mut io::sink());
+            drop(lease);
+        });
+        if let Ok(thread) = drained {
+            thread.leave();
+        }
     }
 
     /// As much of the body as tells what went wrong.

@@ -10,6 +10,7 @@ mod events;
 mod fault;
 mod frame;
 mod http;
+mod lanes;
 mod limiter;
 mod openai;
 mod proxy;

@@ -65,6 +65,7 @@ struct State {
     script: VecDeque<Play>,
     seen: Vec<Seen>,
     faults: Vec<String>,
+    connections: usize,
     ends: bool,
 }
 
@@ -92,6 +93,11 @@ impl TestServer {
         format!("http://{}", self.address)
     }
 
+    /// How many connections were made so far.
+    pub fn connections(&self) -> usize {
+        self.state.lock().connections
+    }
+
     /// The requests so far.
     pub fn seen(&self) -> Vec<Seen> {
         self.state.lock().seen.clone()
@@ -114,8 +120,12 @@ impl Drop for TestServer {
 fn serve(listener: &TcpListener, state: &Arc<Mutex<State>>) {
     let mut connections = Vec::new();
     for stream in listener.incoming() {
-        if state.lock().ends {
-            break;
+        {
+            let mut state = state.lock();
+            if state.ends {
+                break;
+            }
+            state.connections += 1;
         }
         let (stream, state) = (stream.unwrap(), Arc::clone(state));
         let serve = move || attend(&stream, &state);

@@ -82,7 +82,9 @@ impl Wire {
             let why = "the model's server answered with a web page; check base_url";
             return Err(ProviderError::Final(why.to_owned()));
         }
-        fold_answer(&mut answer, fold)
+        fold_answer(&mut answer, fold)?;
+        answer.finish();
+        Ok(())
     }
 
     fn refusal(&self, answer: &mut Answer) -> ProviderError {

@@ -1,0 +1,155 @@
+//! Connections that are kept for the next call. Each serves one call at a time, so that a call that is
+//! ended takes no other with it.
+//!
+//! Ureq can only end all that goes on in an agent, so each connection has an agent of its own: what is
+//! kept is the agent, its connection within. It makes a new one where the server has closed the old
+//! one meanwhile or it has been idle for long.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Weak},
+};
+
+use parking_lot::Mutex;
+use ureq::Agent;
+
+/// How many connections are kept, and of how many the answer's end is waited for.
+const MOST: usize = 8;
+
+/// The connections of one provider that serve no call now.
+#[derive(Clone, Default)]
+pub struct Lanes(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    idle: Vec<Agent>,
+    ending: VecDeque<Ender>,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.ending.iter().for_each(Ender::end);
+    }
+}
+
+impl Lanes {
+    /// Lends a connection to a call; `make` makes one where none is kept.
+    pub fn lend(&self, make: impl FnOnce() -> Agent) -> Lease {
+        let kept = self.0.lock().idle.pop();
+        let agent = kept.unwrap_or_else(make);
+        Lease { state: Arc::downgrade(&self.0), slot: Arc::new(Mutex::new(Some(agent))) }
+    }
+
+    /// How many are kept.
+    #[cfg(test)]
+    pub fn kept(&self) -> usize {
+        self.0.lock().idle.len()
+    }
+}
+
+/// A connection that is lent to one call; it goes back when the lease is dropped.
+pub struct Lease {
+    state: Weak<Mutex<State>>,
+    slot: Slot,
+}
+
+/// Holds the agent until it has gone back or was ended.
+type Slot = Arc<Mutex<Option<Agent>>>;
+
+/// Ends a call from outside. Once the call is over it ends nothing, whoever has the connection then.
+#[derive(Clone)]
+pub struct Ender(Slot);
+
+impl Lease {
+    /// What makes the call; none where it was ended.
+    pub fn agent(&self) -> Option<Agent> {
+        self.slot.lock().clone()
+    }
+
+    /// What ends the call.
+    pub fn ender(&self) -> Ender {
+        Ender(Arc::clone(&self.slot))
+    }
+
+    /// Its answer is whole and only the end of it is still to come. A server that lets it wait can
+    /// hold on to no more than a few connections.
+    pub fn is_ending(&self) {
+        let Some(state) = self.state.upgrade() else { return };
+        let oldest = {
+            let mut state = state.lock();
+            state.ending.push_back(self.ender());
+            if state.ending.len() > MOST { state.ending.pop_front() } else { None }
+        };
+        if let Some(oldest) = oldest {
+            oldest.end();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let agent = self.slot.lock().take();
+        let (Some(agent), Some(state)) = (agent, self.state.upgrade()) else { return };
+        let mut state = state.lock();
+        if state.idle.len() < MOST {
+            state.idle.push(agent);
+        }
+    }
+}
+
+impl Ender {
+    /// Ends the call and closes its connection.
+    pub fn end(&self) {
+        let agent = self.0.lock().take();
+        if let Some(agent) = agent {
+            agent.shutdown();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn make() -> Agent {
+        Agent::new_with_defaults()
+    }
+
+    #[test]
+    fn a_connection_is_lent_to_one_call_at_a_time() {
+        let lanes = Lanes::default();
+        let (first, second) = (lanes.lend(make), lanes.lend(make));
+        assert_eq!(lanes.kept(), 0);
+        drop((first, second));
+        assert_eq!(lanes.kept(), 2);
+        let again = lanes.lend(|| panic!("one is kept"));
+        assert_eq!(lanes.kept(), 1);
+        drop(again);
+        drop((0..20).map(|_| lanes.lend(make)).collect::<Vec<_>>());
+        assert_eq!(lanes.kept(), MOST);
+    }
+
+    #[test]
+    fn the_end_of_a_call_ends_no_other() {
+        let lanes = Lanes::default();
+        let over = lanes.lend(make).ender();
+        let next = lanes.lend(|| panic!("one is kept"));
+        over.end();
+        assert!(next.agent().is_some());
+        let ender = next.ender();
+        ender.end();
+        assert!(next.agent().is_none());
+        drop(next);
+        assert_eq!(lanes.kept(), 0);
+    }
+
+    #[test]
+    fn few_answers_are_waited_for_to_their_end() {
+        let lanes = Lanes::default();
+        let all: Vec<Lease> = (0..=MOST).map(|_| lanes.lend(make)).collect();
+        all.iter().for_each(Lease::is_ending);
+        let ended: Vec<bool> = all.iter().map(|lease| lease.agent().is_none()).collect();
+        assert_eq!(ended.iter().position(|is_ended| *is_ended), Some(0));
+        assert_eq!(ended.iter().filter(|is_ended| **is_ended).count(), 1);
+    }
+}
