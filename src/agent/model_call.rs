@@ -1,10 +1,12 @@
 //! One call of a model: paid for, traced, and ended as soon as its teammate has to.
 
+use parking_lot::Mutex;
+
 use super::Run;
 use crate::{
     base::Interrupted,
     model::{CallId, Tokens, guessed_tokens},
-    provider::{ProviderError, Reply, Request, Told},
+    provider::{Course, ProviderError, Reply, Request, Told},
     store::{Call, OpenCall, StoreError},
 };
 
@@ -45,7 +47,12 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     run.trace.model_call_started();
     let started = run.scope.clock.now();
     let conversation = run.kept.conversation();
-    let told: &Told<'_> = &|waits| run.office.statuses.hold(run.name, waits);
+    let instead = Mutex::new(None);
+    let told: &Told<'_> = &|course| match course {
+        Course::Waits(why) => hold(run, Some(why)),
+        Course::Goes => hold(run, None),
+        Course::AsksInstead(model) => *instead.lock() = Some(model.to_owned()),
+    };
     let to_go_on = Request {
         system: &run.desk.system,
         turns: conversation.turns(),
@@ -56,9 +63,9 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     let request = aside.map_or(to_go_on, |aside| Request { told, ..*aside });
     let provider = &run.desk.provider;
     let asked = run.scope.call("model", |cancel| provider.complete(&request, cancel));
-    run.office.statuses.hold(run.name, None);
+    hold(run, None);
     let tokens = asked.as_ref().ok().and_then(|reply| reply.as_ref().ok()).map(|it| it.tokens);
-    charge(run, &call, tokens)?;
+    charge(run, &call.by(instead.into_inner()), tokens)?;
     let reply = match asked {
         Ok(Ok(reply)) => Reply { text: run.office.secrets.hide(reply.text), ..reply },
         Ok(Err(why)) => return Ok(Asked::Failed(why)),
@@ -72,6 +79,14 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
         run.trace.error(complaints);
     }
     Ok(Asked::Reply(reply))
+}
+
+/// Says what the call waits for, if for anything; what runs in the background is not what its
+/// teammate waits for.
+fn hold(run: &Run<'_>, why: Option<String>) {
+    if !run.lineage.is_background {
+        run.office.statuses.hold(run.name, why);
+    }
 }
 
 /// The call that a run is going to make of its model.

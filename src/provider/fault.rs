@@ -6,7 +6,10 @@ use jiff::fmt::rfc2822;
 use serde_json::Value;
 
 use super::ProviderError;
-use crate::base::{Timestamp, text::headline};
+use crate::{
+    base::{Timestamp, text::headline},
+    model::Tokens,
+};
 
 /// The longest message of a vendor that is told on, in characters.
 const LONGEST: usize = 500;
@@ -40,7 +43,8 @@ impl Refusal<'_> {
             return ProviderError::Final(why);
         }
         let is_overload = matches!(status, 503 | 529) || told.kind == "overloaded_error";
-        ProviderError::Passing { why, after: self.after, is_overload }
+        let taken = Tokens::default();
+        ProviderError::Passing { why, after: self.after, is_overload, taken }
     }
 
     fn why(&self, told: &Told) -> String {

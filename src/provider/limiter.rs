@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use jiff::Timestamp as Wall;
 use parking_lot::Mutex;
 
-use super::{ProviderError, Told};
+use super::{Course, ProviderError, Told};
 use crate::base::{Cancel, Clock, Moment, Wake};
 
 /// The longest time for which calls are held back. Vendors' windows are minutes; whoever is asked to
@@ -116,15 +116,15 @@ impl Limiter {
             };
             match admission {
                 Admission::Go => {
-                    told(None);
+                    told(Course::Goes);
                     return Ok(Pass(self));
                 }
                 Admission::At(moment) => {
-                    told(Some(rate_limited(&self.clock, moment)));
+                    told(Course::Waits(rate_limited(&self.clock, moment)));
                     self.wake.wait(&self.clock, seen, Some(moment));
                 }
                 Admission::Later => {
-                    told(Some("waits for other calls of its model to end".to_owned()));
+                    told(Course::Waits("waits for other calls of its model to end".to_owned()));
                     self.wake.wait(&self.clock, seen, None);
                 }
             }

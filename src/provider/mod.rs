@@ -52,12 +52,23 @@ pub struct Request<'a> {
     pub in_hand: usize,
     /// What it may call.
     pub tools: &'a [ToolSpec],
-    /// Who is told what the call waits for before it is made, or made again.
+    /// Who is told how the call goes on.
     pub told: &'a Told<'a>,
 }
 
-/// Is told in words what a call waits for, and with none that it waits no longer.
-pub type Told<'a> = dyn Fn(Option<String>) + Sync + 'a;
+/// Is told how a call goes on while it is under way.
+pub type Told<'a> = dyn Fn(Course<'_>) + Sync + 'a;
+
+/// How a call goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Course<'a> {
+    /// It waits before it is made, or made again; for what, in words.
+    Waits(String),
+    /// It is under way.
+    Goes,
+    /// This model is asked instead of the one that was meant.
+    AsksInstead(&'a str),
+}
 
 /// The model's turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +99,8 @@ pub enum ProviderError {
         after: Option<Duration>,
         /// Whether the vendor has too much to do for everybody.
         is_overload: bool,
+        /// Tokens that it has taken all the same, as far as the vendor has told.
+        taken: Tokens,
     },
     /// The conversation is longer than the model can read.
     #[error("the conversation is too long for the model")]
@@ -100,7 +113,27 @@ pub enum ProviderError {
 impl ProviderError {
     /// What may go better when it is tried again.
     pub fn passing(why: impl Into<String>) -> Self {
-        Self::Passing { why: why.into(), after: None, is_overload: false }
+        let taken = Tokens::default();
+        Self::Passing { why: why.into(), after: None, is_overload: false, taken }
+    }
+
+    /// The same, where the vendor has told of `tokens` before it failed.
+    #[must_use]
+    fn having_taken(self, tokens: Tokens) -> Self {
+        match self {
+            Self::Passing { why, after, is_overload, taken: _ } => {
+                Self::Passing { why, after, is_overload, taken: tokens }
+            }
+            other @ (Self::TooLong | Self::Final(_)) => other,
+        }
+    }
+
+    /// What it has taken all the same.
+    fn taken(&self) -> Tokens {
+        match self {
+            Self::Passing { taken, .. } => *taken,
+            Self::TooLong | Self::Final(_) => Tokens::default(),
+        }
     }
 }
 

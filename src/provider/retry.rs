@@ -3,9 +3,11 @@
 
 use std::time::Duration;
 
-use super::limiter::rate_limited;
-use super::{Provider, ProviderError, Reads, Reply, Request};
-use crate::base::{Cancel, Clock, Moment, Wake, hash::random_key, text::headline};
+use super::{Course, Provider, ProviderError, Reads, Reply, Request, limiter::rate_limited};
+use crate::{
+    base::{Cancel, Clock, Moment, Wake, hash::random_key, text::headline},
+    model::Tokens,
+};
 
 /// After how many overloads in a row the other model is asked.
 const OVERLOADS: u32 = 3;
@@ -85,14 +87,18 @@ impl<P: Provider> Provider for Retrying<P> {
 
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {
         let begun = self.clock.now();
-        let (mut attempt, mut overloads) = (0, 0);
+        let (mut attempt, mut overloads, mut taken) = (0, 0, Tokens::default());
         loop {
             let fallback = self.fallback.as_ref().filter(|_| overloads >= OVERLOADS);
+            if let Some(fallback) = fallback {
+                (request.told)(Course::AsksInstead(fallback.model()));
+            }
             let error = match fallback.unwrap_or(&self.inner).complete(request, cancel) {
-                Ok(reply) => return Ok(reply),
+                Ok(reply) => return Ok(Reply { tokens: reply.tokens.plus(taken), ..reply }),
                 Err(error) => error,
             };
             attempt += 1;
+            taken += error.taken();
             overloads = match &error {
                 // Once the other model is asked it stays with it.
                 _ if fallback.is_some() => overloads,
@@ -102,12 +108,12 @@ impl<P: Provider> Provider for Retrying<P> {
             let elapsed = self.clock.now().since(begun);
             let wait = self.patience.next(attempt, &error, elapsed, random());
             let Some(wait) = wait.filter(|_| !cancel.fired()) else {
-                return Err(given_up(error, attempt));
+                return Err(given_up(error, attempt).having_taken(taken));
             };
             let until = self.clock.now().after(wait);
-            (request.told)(Some(waits_for(&self.clock, until, &error)));
+            (request.told)(Course::Waits(waits_for(&self.clock, until, &error)));
             let goes_on = self.waits(until, cancel);
-            (request.told)(None);
+            (request.told)(Course::Goes);
             if !goes_on {
                 return Err(error);
             }
@@ -153,9 +159,9 @@ fn waits_for(clock: &Clock, until: Moment, error: &ProviderError) -> String {
 /// The last error, with how often it was tried.
 fn given_up(error: ProviderError, attempt: u32) -> ProviderError {
     match error {
-        ProviderError::Passing { why, after, is_overload } if attempt > 1 => {
+        ProviderError::Passing { why, after, is_overload, taken } if attempt > 1 => {
             let why = format!("{why}; tried {attempt} times");
-            ProviderError::Passing { why, after, is_overload }
+            ProviderError::Passing { why, after, is_overload, taken }
         }
         other => other,
     }
@@ -179,7 +185,8 @@ mod tests {
 
     fn passing(after: Option<u64>, is_overload: bool) -> ProviderError {
         let after = after.map(Duration::from_secs);
-        ProviderError::Passing { why: "busy".to_owned(), after, is_overload }
+        let taken = Tokens { input: 100, output: 1, ..Tokens::default() };
+        ProviderError::Passing { why: "busy".to_owned(), after, is_overload, taken }
     }
 
     #[test]

@@ -34,6 +34,8 @@ fn usual() -> Settings {
 
 const OVERLOADED: &str = r#"{"type":"error","error":{"type":"overloaded_error","message":"busy"}}"#;
 const HELLO: &str = r#"Ok "hello" [7, 2, 0, 0]"#;
+/// After a try that had been read when it broke off.
+const HELLO_TWICE_READ: &str = r#"Ok "hello" [14, 2, 0, 0]"#;
 
 fn hello() -> Play {
     Play::stream(short_anthropic())
@@ -81,11 +83,11 @@ fn a_stream_that_breaks_off_is_asked_for_again() {
     let part = whole[..whole.len() / 2].to_vec();
     for play in [Play::Broken(part.clone()), Play::HalfClosed(part.clone()), Play::stream(part)] {
         let (ended, asked, _) = tried(vec![play, hello()], usual());
-        assert_eq!((ended.as_str(), asked), (HELLO, 2));
+        assert_eq!((ended.as_str(), asked), (HELLO_TWICE_READ, 2));
     }
     let without_stop = whole[..whole.len() - 1 - "event: message_stop\n".len() - 30].to_vec();
     let (ended, asked, _) = tried(vec![Play::stream(without_stop), hello()], usual());
-    assert_eq!((ended.as_str(), asked), (HELLO, 2));
+    assert_eq!((ended.as_str(), asked), (r#"Ok "hello" [14, 4, 0, 0]"#, 2));
 }
 
 #[test]
@@ -261,6 +263,16 @@ fn a_call_that_is_ended_takes_no_other_with_it() {
     cancels[1].fire();
     assert!(!second.join().unwrap().starts_with("Ok"));
     assert_eq!(server.connections(), 3);
+}
+
+#[test]
+fn what_broken_tries_have_taken_is_counted() {
+    let whole = short_anthropic();
+    let error = format!("event: error\ndata: {OVERLOADED}\n\n").into_bytes();
+    let part = whole[..whole.len() / 2].to_vec();
+    let script = [Play::Broken(part.clone()), Play::Stream([part, error].concat(), vec![9, 99])];
+    let (ended, asked, _) = tried([script.as_slice(), &[hello()]].concat(), usual());
+    assert_eq!((ended.as_str(), asked), (r#"Ok "hello" [21, 2, 0, 0]"#, 3));
 }
 
 #[test]

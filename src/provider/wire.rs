@@ -8,7 +8,10 @@ use super::{
     fault::{Refusal, retry_after},
     http::{Answer, Http},
 };
-use crate::base::{Cancel, Clock, text::headline};
+use crate::{
+    base::{Cancel, Clock, text::headline},
+    model::Tokens,
+};
 
 /// How many bytes are read at once.
 const PIECE: usize = 16 << 10;
@@ -48,6 +51,9 @@ pub trait Fold {
 
     /// Whether what has come is an answer although the stream ended here.
     fn is_enough(&self) -> bool;
+
+    /// The tokens that the server has counted so far.
+    fn tokens(&self) -> Tokens;
 }
 
 impl Wire {
@@ -61,7 +67,7 @@ impl Wire {
         cancel: &Cancel,
     ) -> Result<(), ProviderError> {
         let asked = self.ask_openly(headers, body, fold, told, cancel);
-        asked.map_err(|error| self.without_key(error))
+        asked.map_err(|error| self.without_key(error).having_taken(fold.tokens()))
     }
 
     fn ask_openly(
@@ -107,8 +113,8 @@ impl Wire {
     fn without_key(&self, error: ProviderError) -> ProviderError {
         let Some(key) = &self.key else { return error };
         match error {
-            ProviderError::Passing { why, after, is_overload } => {
-                ProviderError::Passing { why: key.hide(&why), after, is_overload }
+            ProviderError::Passing { why, after, is_overload, taken } => {
+                ProviderError::Passing { why: key.hide(&why), after, is_overload, taken }
             }
             ProviderError::TooLong => ProviderError::TooLong,
             ProviderError::Final(why) => ProviderError::Final(key.hide(&why)),

@@ -172,8 +172,7 @@ impl Fold {
         let is_plain = |block: &Block| matches!(block.kind(), "text" | "tool_use");
         let vendor = (!self.blocks.iter().all(is_plain))
             .then(|| json!({ "anthropic": { "model": ask.model, "content": kept } }));
-        let mut tokens = self.spent;
-        tokens += self.tokens;
+        let tokens = self.spent.plus(self.tokens);
         Reply { text: words, calls, status, decision: None, tokens, vendor }
     }
 
@@ -263,6 +262,10 @@ impl wire::Fold for Fold {
 
     fn is_enough(&self) -> bool {
         self.is_whole
+    }
+
+    fn tokens(&self) -> Tokens {
+        self.spent.plus(self.tokens)
     }
 }
 

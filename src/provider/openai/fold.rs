@@ -211,4 +211,8 @@ impl wire::Fold for Fold {
     fn is_enough(&self) -> bool {
         self.is_done || self.finish.is_some()
     }
+
+    fn tokens(&self) -> Tokens {
+        self.tokens
+    }
 }

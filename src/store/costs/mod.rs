@@ -40,6 +40,14 @@ pub struct Costs {
 #[derive(Debug)]
 pub struct OpenCall(Call);
 
+impl OpenCall {
+    /// The same, answered by another model than the one that was asked first, where it was.
+    #[must_use]
+    pub fn by(self, model: Option<String>) -> Self {
+        Self(Call { model: model.unwrap_or(self.0.model), ..self.0 })
+    }
+}
+
 impl Costs {
     /// Reads what was spent. Calls that were open were cut off by the death of their daemon.
     pub fn open(store: &Store, team: Arc<Team>) -> Result<Self, StoreError> {
