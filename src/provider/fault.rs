@@ -236,7 +236,7 @@ mod tests {
         let after = Some(Duration::from_millis(1500));
         let refusal = Refusal { status: 429, after, request: Some("req_1"), body: "x", key: "" };
         let why = refusal.error().to_string();
-        let expected = "for now: the model's server answered 429: x; it asks to wait 2 s \
+        let expected = "no answer for now: the model's server answered 429: x; it asks to wait 2 s \
                         (request req_1)";
         assert_eq!(why, expected);
     }

@@ -30,6 +30,8 @@ const MOST_REST: u64 = 64 << 10;
 /// How long a connection may be idle and be used again. It is short: behind some gateways a longer
 /// one is dead and nobody says so.
 const MOST_IDLE: Duration = Duration::from_secs(15);
+/// What is told where nobody has the name of the server.
+const NOT_FOUND: &str = "the model's server was not found; check base_url and the network";
 /// What is told of a call that was ended from outside.
 const ENDED: &str = "the call was ended";
 
@@ -139,7 +141,7 @@ impl Http {
                 Some(Ok(Ok(response))) => {
                     return Ok(Answer::of(response, self.bounds.most_body, lease));
                 }
-                Some(Ok(Err(why))) => return Err(trouble(&why)),
+                Some(Ok(Err(why))) => return Err(located(trouble(&why), url)),
                 Some(Err(panic)) => return Err(ProviderError::Final(format!("HTTP: {panic}"))),
                 None => wake.wait(&self.clock, seen, None),
             }
@@ -235,13 +237,27 @@ fn request(
 }
 
 /// What failed on the way to the server: most of it may go better later.
+/// The same, with the server that was meant: whoever reads it may have set another than they think.
+fn located(error: ProviderError, url: &str) -> ProviderError {
+    let server = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
+    match (error, server) {
+        (ProviderError::Passing { why, after, is_overload, taken }, Some(server)) => {
+            let why = format!("{why} ({server})");
+            ProviderError::Passing { why, after, is_overload, taken }
+        }
+        (error, _) => error,
+    }
+}
+
 fn trouble(why: &Error) -> ProviderError {
     let text = match why {
         Error::Timeout(step) => format!("the model's server took too long to {}", doing(*step)),
         Error::Io(why) if why.kind() == ErrorKind::ConnectionRefused => {
             "nothing listens where base_url leads: the model's server does not run".to_owned()
         }
-        Error::HostNotFound => "the model's server was not found; check base_url".to_owned(),
+        Error::HostNotFound => NOT_FOUND.to_owned(),
+        // What the system says of a name that it can't look up has no kind of its own.
+        Error::Io(why) if why.to_string().contains("lookup address") => NOT_FOUND.to_owned(),
         Error::BadUri(_) => return ProviderError::Final("base_url is no http address".to_owned()),
         Error::Http(_) | Error::InvalidProxyUrl | Error::TlsRequired | Error::Tls(_) => {
             return ProviderError::Final(format!("the model's server: {why}"));

@@ -91,7 +91,7 @@ pub struct Reply {
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// It may go better later.
-    #[error("for now: {why}")]
+    #[error("no answer for now: {why}")]
     Passing {
         /// What went wrong.
         why: String,

@@ -51,8 +51,10 @@ fn a_server_that_asks_to_wait_is_asked_again_after_that() {
     assert_eq!((ended.as_str(), asked), (HELLO, 2));
     assert!(Duration::from_secs(30) <= span && span <= Duration::from_secs(32), "{span:?}");
     let (ended, asked, _) = tried(vec![wait("3600")], usual());
-    expect!["for now: the model's server answered 429: slow down; it asks to wait 3600 s"]
-        .assert_eq(&ended);
+    expect![
+        "no answer for now: the model's server answered 429: slow down; it asks to wait 3600 s"
+    ]
+    .assert_eq(&ended);
     assert_eq!(asked, 1);
 }
 
@@ -63,7 +65,8 @@ fn an_overloaded_server_is_asked_as_often_as_the_budget_says() {
     let (ended, asked, _) = tried(five, usual());
     assert_eq!((ended.as_str(), asked), (HELLO, 6));
     let (ended, asked, _) = tried(overloaded(6), usual());
-    expect!["for now: the model's server answered 529: busy; tried 6 times"].assert_eq(&ended);
+    expect!["no answer for now: the model's server answered 529: busy; tried 6 times"]
+        .assert_eq(&ended);
     assert_eq!(asked, 6);
 }
 
@@ -112,7 +115,7 @@ fn a_server_that_is_not_there_is_asked_again() {
     let config = ProviderConfig::Anthropic { base_url, key: Secret::new(KEY), settings: usual() };
     let clock = fake();
     let ended = shown(ask(&*open(&config, &clock).unwrap()));
-    expect!["for now: nothing listens where base_url leads: the model's server does not run; tried 6 times"]
+    expect!["no answer for now: nothing listens where base_url leads: the model's server does not run (127.0.0.1:1); tried 6 times"]
         .assert_eq(&ended);
 }
 
@@ -280,14 +283,15 @@ fn each_step_has_its_bound() {
     let short = Duration::from_millis(200);
     let ended = |play: Play, bounds: Bounds| {
         let server = TestServer::start([play]);
-        shown(ask(&bounded(&server.url(), bounds, None)))
+        let ended = shown(ask(&bounded(&server.url(), bounds, None)));
+        ended.replace(server.url().trim_start_matches("http://"), "HOST")
     };
     let first = Bounds { first_byte: short, ..Bounds::default() };
     let between = Bounds { between_bytes: short, ..Bounds::default() };
     let small = Bounds { most_body: 100, ..Bounds::default() };
-    expect!["for now: the model's server took too long to begin its answer"]
+    expect!["no answer for now: the model's server took too long to begin its answer (HOST)"]
         .assert_eq(&ended(Play::Silent, first));
-    expect!["for now: the model's server took too long to go on with its answer"]
+    expect!["no answer for now: the model's server took too long to go on with its answer"]
         .assert_eq(&ended(Play::Stalled(b"data: ".to_vec()), between));
     expect!["the model's answer is longer than 100 bytes"]
         .assert_eq(&ended(Play::stream(vec![b' '; 200]), small));

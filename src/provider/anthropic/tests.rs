@@ -154,18 +154,18 @@ fn an_error_in_the_stream_ends_it() {
         let events = [begun, json!({ "type": "error", "error": error })];
         by_anthropic(Play::stream(anthropic_stream(&events)))
     };
-    expect!["for now: the model's server broke off: Overloaded"]
+    expect!["no answer for now: the model's server broke off: Overloaded"]
         .assert_eq(&error("overloaded_error", "Overloaded"));
     expect!["the conversation is too long for the model"]
         .assert_eq(&error("invalid_request_error", "prompt is too long: 9 > 8"));
     let odd = |events: &[Value]| by_anthropic(Play::stream(anthropic_stream(events)));
     let text = json!({ "type": "text", "text": "" });
-    expect!["for now: the model's answer broke off: blocks are out of order"]
+    expect!["no answer for now: the model's answer broke off: blocks are out of order"]
         .assert_eq(&odd(&[start(1, &text)]));
-    expect!["for now: the model's answer broke off: a piece of no block"]
+    expect!["no answer for now: the model's answer broke off: a piece of no block"]
         .assert_eq(&odd(&[delta(0, &json!({}))]));
     expect![
-        "for now: the model's answer broke off: EOF while parsing an object at line 1 column 1"
+        "no answer for now: the model's answer broke off: EOF while parsing an object at line 1 column 1"
     ]
     .assert_eq(&by_anthropic(Play::stream("data: {\n\n")));
 }
@@ -199,6 +199,6 @@ proptest! {
         let stop = b"data: {\"type\":\"message_stop\"}".len();
         let cut = stream[..end.index(stream.len() - 2 - stop)].to_vec();
         let ended = by_anthropic(Play::HalfClosed(cut));
-        prop_assert!(ended.starts_with("for now: the model's answer broke off"), "{}", ended);
+        prop_assert!(ended.starts_with("no answer for now: the model's answer broke off"), "{}", ended);
     }
 }

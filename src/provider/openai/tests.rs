@@ -175,13 +175,13 @@ fn servers_may_speak_a_little_differently() {
         no [DONE], broken: Ok "hello" [10, 2, 40, 0] {"openai":{"reasoning":"Hmm."}}
         no [DONE], half closed: Ok "hello" [10, 2, 40, 0] {"openai":{"reasoning":"Hmm."}}
         no finish_reason: Ok "hello" [10, 2, 40, 0] {"openai":{"reasoning":"Hmm."}}
-        no end at all: for now: the model's answer broke off: it ended before its end
-        only [DONE]: for now: the model's answer broke off: it ended before it began
-        nothing: for now: the model's answer broke off: it ended before its end
-        a comment: for now: the model's answer broke off: it ended before it began
+        no end at all: no answer for now: the model's answer broke off: it ended before its end
+        only [DONE]: no answer for now: the model's answer broke off: it ended before it began
+        nothing: no answer for now: the model's answer broke off: it ended before its end
+        a comment: no answer for now: the model's answer broke off: it ended before it began
         one piece: Ok "hello" a=bash {} [1, 2, 0, 0]
-        half a piece: for now: the model's answer broke off: EOF while parsing a list at line 1 column 13
-        no message: for now: the model's answer broke off: an answer without a message
+        half a piece: no answer for now: the model's answer broke off: EOF while parsing a list at line 1 column 13
+        no message: no answer for now: the model's answer broke off: an answer without a message
         a page: the model's server answered with a web page; check base_url
     "#]].assert_eq(&table);
 }
@@ -189,10 +189,10 @@ fn servers_may_speak_a_little_differently() {
 #[test]
 fn an_error_in_the_stream_ends_it() {
     let error = json!({ "error": { "message": "CUDA out of memory", "code": 500 } });
-    expect!["for now: the model's server broke off: CUDA out of memory"]
+    expect!["no answer for now: the model's server broke off: CUDA out of memory"]
         .assert_eq(&by_openai(Play::stream(openai_stream(&[error]))));
     let error = json!({ "error": { "message": "slow down", "code": 429 } });
-    expect!["for now: the model's server broke off: slow down"]
+    expect!["no answer for now: the model's server broke off: slow down"]
         .assert_eq(&by_openai(Play::stream(openai_stream(&[error]))));
     let error = json!({ "error": { "message": "no such model", "code": 404 } });
     expect!["the model's server broke off: no such model"]
