@@ -12,7 +12,9 @@ use super::{
 };
 use crate::{
     base::text::{headline, shorten},
-    model::{AgentName, Conversation, Kind, Mail, MessageId, Summary, Tally, Turn, sizes},
+    model::{
+        AgentName, Conversation, Kind, Mail, MessageId, PermissionMode, Summary, Tally, Turn, sizes,
+    },
     provider::{FRAMES_EXPLAINED, ProviderError, Reads, Request, framed},
     store::{Activity, StoreError},
 };
@@ -115,7 +117,14 @@ fn sum_up(run: &mut Run<'_>, count: usize, room: u64) -> Result<bool, StoreError
     let most = usize::try_from(room.saturating_mul(3) / 2).unwrap_or(usize::MAX);
     let turns = [as_work(run, shorten(&transcript(older), most))];
     let system = format!("{ASKED}\n\n{FRAMES_EXPLAINED}");
-    let request = Request { system: &system, turns: &turns, in_hand: 0, tools: &[], told: &|_| {} };
+    let request = Request {
+        system: &system,
+        turns: &turns,
+        in_hand: 0,
+        tools: &[],
+        told: &|_| {},
+        mode: PermissionMode::Plan,
+    };
     let why = match ask_aside(run, &request)? {
         Asked::Reply(reply) if !reply.text.trim().is_empty() => {
             run.keep(Turn::Summary(summary(run, count, &reply.text, &open)))?;

@@ -8,7 +8,7 @@ use super::prompt::with_type;
 use crate::{
     guard::Rights,
     model::{AgentName, AgentType, PathRule, Team, Teammate, ToolCall},
-    provider::Provider,
+    provider::{PROGRAMS_EXPLAINED, Provider},
     tools::{Kit, Tool, ToolSet},
 };
 
@@ -104,9 +104,14 @@ impl Desk {
     #[must_use]
     pub fn narrowed(&self, it: &AgentType, rights: &Rights, provider: Arc<dyn Provider>) -> Self {
         let rights = rights.narrowed(it);
+        let mut system = with_type(&self.system, it);
+        // A caller with our tools was told of them; its subagent may be a program that has none.
+        if provider.holds_rights().is_some() && self.provider.holds_rights().is_none() {
+            system = format!("{system}\n\n{PROGRAMS_EXPLAINED}");
+        }
         Self {
             agent_type: it.clone(),
-            system: with_type(&self.system, it),
+            system,
             provider,
             tools: self.tools.narrowed(it),
             kit: narrowed_kit(self.kit.clone(), it, &rights),

@@ -2,12 +2,12 @@
 
 use parking_lot::Mutex;
 
-use super::Run;
+use super::{Run, programs::mode_for_program};
 use crate::{
     base::Interrupted,
-    model::{CallId, Tokens, guessed_tokens},
+    model::{CallId, guessed_tokens},
     provider::{Course, ProviderError, Reply, Request, Told},
-    store::{Call, OpenCall, StoreError},
+    store::{Call, OpenCall, PricedBy, StoreError, Usage},
 };
 
 /// How a call of a model ended.
@@ -40,7 +40,7 @@ pub fn beside(run: &Run<'_>) -> u64 {
 }
 
 fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, StoreError> {
-    let call = match run.insist(|run| run.office.costs.begin(call_of(run)))? {
+    let call = match run.insist(|run| run.office.costs.begin(call_of(run), priced_by(run)))? {
         Ok(call) => call,
         Err(refusal) => return Ok(Asked::Refused(refusal)),
     };
@@ -59,15 +59,20 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
         in_hand: conversation.in_hand_from(),
         tools: run.desk.tools.specs(),
         told,
+        mode: mode_for_program(&run.rights(), &run.desk.tools),
     };
     let request = aside.map_or(to_go_on, |aside| Request { told, ..*aside });
     let provider = &run.desk.provider;
     let asked = run.scope.call("model", |cancel| provider.complete(&request, cancel));
     hold(run, None);
-    let tokens = asked.as_ref().ok().and_then(|reply| reply.as_ref().ok()).map(|it| it.tokens);
-    charge(run, &call.by(instead.into_inner()), tokens)?;
+    let answered = asked.as_ref().ok().and_then(|reply| reply.as_ref().ok());
+    let usage = answered.map(|it| Usage { tokens: it.tokens, cost: it.cost });
+    charge(run, &call.by(instead.into_inner()), usage)?;
     let reply = match asked {
         Ok(Ok(reply)) => Reply { text: run.office.secrets.hide(reply.text), ..reply },
+        Ok(Err(ProviderError::Final(why))) => {
+            return Ok(Asked::Failed(ProviderError::Final(run.office.secrets.hide(why))));
+        }
         Ok(Err(why)) => return Ok(Asked::Failed(why)),
         Err(why) => return Ok(Asked::Interrupted(why)),
     };
@@ -76,7 +81,7 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     run.trace.model_call(tokens, milliseconds, &reply.text);
     let complaints = reply.vendor.as_ref().and_then(|it| it.pointer("/command/stderr")?.as_str());
     if let Some(complaints) = complaints.filter(|it| !it.trim().is_empty()) {
-        run.trace.error(complaints);
+        run.trace.error(&run.office.secrets.hide(complaints.to_owned()));
     }
     Ok(Asked::Reply(reply))
 }
@@ -87,6 +92,10 @@ fn hold(run: &Run<'_>, why: Option<String>) {
     if !run.lineage.is_background {
         run.office.statuses.hold(run.name, why);
     }
+}
+
+fn priced_by(run: &Run<'_>) -> PricedBy {
+    if run.desk.provider.states_cost() { PricedBy::Answer } else { PricedBy::Prices }
 }
 
 /// The call that a run is going to make of its model.
@@ -105,8 +114,8 @@ fn call_of(run: &Run<'_>) -> Call {
 }
 
 /// Writes down what a call has taken.
-fn charge(run: &mut Run<'_>, call: &OpenCall, tokens: Option<Tokens>) -> Result<(), StoreError> {
-    let charge = run.insist(|run| run.office.costs.end(call, tokens))?;
+fn charge(run: &mut Run<'_>, call: &OpenCall, usage: Option<Usage>) -> Result<(), StoreError> {
+    let charge = run.insist(|run| run.office.costs.end(call, usage))?;
     run.office.statuses.update(run.name, |status| {
         let tokens = charge.tokens.unwrap_or_default();
         status.tokens_in += tokens.read();

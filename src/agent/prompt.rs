@@ -6,8 +6,8 @@ use std::{fmt::Write, io::Read, path::Path};
 
 use crate::{
     base::text::listed,
-    model::{AgentName, AgentType, PermissionMode, Team, Teammate, TypeName},
-    provider::FRAMES_EXPLAINED,
+    model::{AgentName, AgentType, PermissionMode, Preset, Team, Teammate, TypeName},
+    provider::{FRAMES_EXPLAINED, PROGRAMS_EXPLAINED},
     tools::Workspace,
 };
 
@@ -23,9 +23,14 @@ pub fn system_prompt(team: &Team, name: &AgentName, teammate: &Teammate, notes: 
     parts.push(teammate.system_prompt.clone());
     parts.extend(script(team, name, teammate));
     parts.push(roster(team, name));
-    parts.push(rights(team, name, teammate));
-    parts.push(protocols());
-    parts.push(notes.to_owned());
+    match team.program_of(name) {
+        Some(preset) => parts.push(of_program(team, name, teammate, preset)),
+        None => {
+            parts.push(rights(team, name, teammate));
+            parts.push(protocols());
+            parts.push(notes.to_owned());
+        }
+    }
     parts.retain(|part| !part.trim().is_empty());
     parts.join("\n\n")
 }
@@ -87,6 +92,27 @@ fn roster(team: &Team, name: &AgentName) -> String {
     told
 }
 
+/// What a teammate is told whose program judges by itself, reads what the workspace says to agents by
+/// itself, and has none of our tools.
+fn of_program(team: &Team, name: &AgentName, teammate: &Teammate, preset: Preset) -> String {
+    let plan = if is_planned(team, name, teammate) {
+        " Before you change anything in a piece of work, your plan has to be approved."
+    } else {
+        ""
+    };
+    format!(
+        "What you may do is judged by {}, in its mode for {}.{plan} Where something is refused, do not \
+         look for a way round it, say what you would need.\n\n{FRAMES_EXPLAINED} \
+         {PROGRAMS_EXPLAINED}",
+        preset.as_str(),
+        teammate.permission_mode
+    )
+}
+
+fn is_planned(team: &Team, name: &AgentName, teammate: &Teammate) -> bool {
+    teammate.plan_required || team.type_of(name).is_some_and(|it| it.plan_required)
+}
+
 fn rights(team: &Team, name: &AgentName, teammate: &Teammate) -> String {
     let mode = match teammate.permission_mode {
         PermissionMode::Plan => "You can read and write messages; you can't change anything.",
@@ -96,8 +122,7 @@ fn rights(team: &Team, name: &AgentName, teammate: &Teammate) -> String {
         }
         PermissionMode::Bypass => "You may change files of the workspace and run commands.",
     };
-    let planned = teammate.plan_required || team.type_of(name).is_some_and(|it| it.plan_required);
-    let plan = if planned {
+    let plan = if is_planned(team, name, teammate) {
         " Before you change anything in a piece of work, submit_plan has to be approved."
     } else {
         ""

@@ -1,12 +1,12 @@
 //! The keys of the daemon's environment, and what is told in their place.
 //!
-//! No command gets one. Whoever finds one all the same, as a command that reads the memory of its
+//! No command gets one, but an agent program its own. Whoever finds one all the same, as a command that reads the memory of its
 //! parents may, finds it gone from what is told and written down.
 
 use std::env;
 
 use crate::{
-    model::{ProviderKind, Team},
+    model::{Preset, ProviderKind, Team},
     provider::Secret,
 };
 
@@ -19,9 +19,12 @@ pub struct Secrets(Vec<Secret>);
 impl Secrets {
     /// The values of all variables that hold a key for `team`, and for any other.
     pub fn of(team: &Team) -> Self {
+        let key = |name: &str| env::var(name).ok().map(Secret::new);
         let named = team.providers.values().filter_map(|entry| entry.api_key_env.as_deref());
         let usual = ProviderKind::WORDS.iter().filter_map(|(_, kind)| kind.key_variable());
-        let keys = named.chain(usual).filter_map(|name| env::var(name).ok()).map(Secret::new);
+        let of_programs = Preset::WORDS.iter().flat_map(|(_, preset)| preset.keys());
+        let keys = named.filter_map(key).chain(usual.filter_map(key));
+        let keys = keys.chain(of_programs.filter_map(key));
         Self(keys.filter(|key| key.expose().len() >= SHORTEST).collect())
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf, sync::Arc};
 
 use crate::{
     base::Clock,
-    model::{AgentName, AgentType, ProviderEntry, ProviderKind, Team, Teammate},
+    model::{AgentName, AgentType, Preset, ProviderEntry, ProviderKind, Team, Teammate},
     provider::{Clerk, CommandIo, Provider, ProviderConfig, Secret, Settings, Thinking, open},
 };
 
@@ -15,6 +15,22 @@ const ANTHROPIC_MODEL: &str = "claude-sonnet-4-5";
 const OPENAI_MODEL: &str = "gpt-5-mini";
 /// Words for models that agent files of another system use; they name none of a vendor's.
 const NO_MODELS: [&str; 4] = ["inherit", "sonnet", "opus", "haiku"];
+/// Variables that agent programs get beside those of commands: where they keep things, and how they
+/// reach their servers.
+const OF_PROGRAMS: [&str; 12] = [
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_STATE_HOME",
+    "XDG_CACHE_HOME",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NO_PROXY",
+    "https_proxy",
+    "http_proxy",
+    "no_proxy",
+    "ALL_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+];
 
 /// The providers of a team, as far as they were asked for.
 pub struct Thinkers<'a> {
@@ -58,12 +74,12 @@ impl<'a> Thinkers<'a> {
         let model = teammate.model.clone().or(of_type);
         let of_type = self.team.type_of(name).and_then(|it| it.temperature);
         let temperature = of_type.or(entry.temperature);
-        self.opened(&provider, ProviderEntry { temperature, ..entry }, model)
+        self.opened(&provider, ProviderEntry { temperature, ..entry }, model, name)
     }
 
     /// Who thinks for subagents of a type, where that is not whoever thinks for their caller.
     pub fn of_type(&mut self, it: &AgentType) -> Option<Result<Arc<dyn Provider>, String>> {
-        let model = it.model.clone().filter(|model| !NO_MODELS.contains(&model.as_str()));
+        let model = it.model.as_deref().filter(|model| !NO_MODELS.contains(model));
         if it.provider.is_none() && model.is_none() && it.temperature.is_none() {
             return None;
         }
@@ -76,7 +92,9 @@ impl<'a> Thinkers<'a> {
             }
             _ => {
                 let temperature = it.temperature.or(entry.temperature);
-                self.opened(&provider, ProviderEntry { temperature, ..entry }, model)
+                let lead = &self.team.lead;
+                let (entry, model) = (ProviderEntry { temperature, ..entry }, it.model.clone());
+                self.opened(&provider, entry, model, lead)
             }
         }))
     }
@@ -91,16 +109,64 @@ impl<'a> Thinkers<'a> {
         name: &str,
         entry: ProviderEntry,
         model: Option<String>,
+        whose: &AgentName,
     ) -> Result<Arc<dyn Provider>, String> {
-        let model = model.filter(|model| !NO_MODELS.contains(&model.as_str()));
-        let key = format!("{name} {model:?} {:?}", entry.temperature);
+        // Claude Code knows the short names, too.
+        let is_short = |model: &str| NO_MODELS.contains(&model) && model != "inherit";
+        let model = model.filter(|model| {
+            !NO_MODELS.contains(&model.as_str())
+                || (entry.preset == Some(Preset::Claude) && is_short(model))
+        });
+        // An agent program knows in whose name it runs.
+        let whose = Some(whose).filter(|_| entry.preset.is_some());
+        let key = format!("{name} {model:?} {:?} {whose:?}", entry.temperature);
         if let Some(known) = self.made.get(&key) {
             return Ok(Arc::clone(known));
         }
-        let config = self.config(&entry, model)?;
+        let config = match (entry.preset, whose) {
+            (Some(preset), Some(whose)) => self.program(preset, &entry, model, whose)?,
+            _ => self.config(&entry, model)?,
+        };
         let made = open(&config, &self.clock).map_err(|why| format!("provider {name}: {why}"))?;
         self.made.insert(key, Arc::clone(&made));
         Ok(made)
+    }
+
+    fn program(
+        &self,
+        preset: Preset,
+        entry: &ProviderEntry,
+        model: Option<String>,
+        whose: &AgentName,
+    ) -> Result<ProviderConfig, String> {
+        let mut argv: Vec<OsString> = entry.command.iter().map(OsString::from).collect();
+        if argv.is_empty() {
+            argv.push(preset.as_str().into());
+        }
+        let mut env = self.env.clone();
+        env.insert("POSTROOM_TEAMMATE".into(), whose.as_str().into());
+        let mut pass = |name: &str, value: Option<OsString>| {
+            env.extend(value.map(|value| (OsString::from(name), value)));
+        };
+        // A key that is named is the only one.
+        let is_named = entry.api_key_env.is_some();
+        let is_wanted = |name: &&&str| !(is_named && preset.keys().any(|key| key == **name));
+        for name in OF_PROGRAMS.iter().chain(preset.variables()).filter(is_wanted) {
+            pass(name, env::var_os(name));
+        }
+        if let Some(named) = &entry.api_key_env {
+            let key = key(entry)?.map(|key| OsString::from(key.expose()));
+            pass(preset.key_variable().unwrap_or(named), key);
+        }
+        Ok(ProviderConfig::Cli {
+            preset,
+            argv,
+            model: model.or_else(|| entry.model.clone()),
+            cwd: self.workspace.clone(),
+            env,
+            timeout: entry.timeout,
+            folder: self.folder.clone(),
+        })
     }
 
     fn config(

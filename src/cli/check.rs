@@ -1,5 +1,7 @@
 //! `check`: all faults of a team file at once, and of the mailbox folder.
 
+use std::{env, path::Path};
+
 use super::{
     args::Check,
     context::Context,
@@ -7,8 +9,9 @@ use super::{
     render::Printer,
 };
 use crate::{
-    agent::check_scripts,
+    agent::{check_scripts, notes_on_programs},
     model::{AgentName, Team},
+    provider::is_there,
     store::{Store, read_team_file, team_files},
 };
 
@@ -37,8 +40,10 @@ pub fn check(context: &Context, args: &Check, printer: &mut Printer) -> Result<C
                 } else {
                     code = Code::Usage;
                 }
-                for report in &file.team.reports {
-                    printer.note(report);
+                let programs = notes_on_programs(&file.team);
+                let missing = missing_programs(&file.team, context.workspace());
+                for note in file.team.reports.iter().chain(&programs).chain(&missing) {
+                    printer.note(note);
                 }
                 if let Ok(store) = context.store() {
                     code = code.or(check_folder(&store, &file.team, printer));
@@ -51,6 +56,18 @@ pub fn check(context: &Context, args: &Check, printer: &mut Printer) -> Result<C
         }
     }
     Ok(code)
+}
+
+/// The agent programs of a team that are not there.
+fn missing_programs(team: &Team, workspace: &Path) -> Vec<String> {
+    let path = env::var_os("PATH");
+    let known = team.providers.iter().filter_map(|(name, entry)| {
+        let preset = entry.preset?;
+        let program = entry.command.first().map_or(preset.as_str(), String::as_str);
+        (!is_there(program, workspace, path.as_ref()))
+            .then(|| format!("provider {name}: the program {program} is not there; `up` needs it"))
+    });
+    known.collect()
 }
 
 fn counted(team: &Team) -> String {

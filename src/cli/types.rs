@@ -1,5 +1,7 @@
 //! `types`: what teammates and subagents may be, with the tools and rights that each type leaves.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::{
@@ -13,8 +15,8 @@ use crate::{
     agent::prompt_of,
     base::text::{headline, listed, nearest},
     model::{
-        AgentType, Origin, PathGrant, Pattern, PermissionMode, Ruling, TOOL_NAMES, TOOLS_TO_COME,
-        built_in_types,
+        AgentType, Origin, PathGrant, Pattern, PermissionMode, Preset, ProviderEntry, Ruling,
+        TOOL_NAMES, TOOLS_TO_COME, built_in_types,
     },
     store::team_files,
 };
@@ -63,6 +65,8 @@ pub struct TypeView<'a> {
     pub provider: Option<&'a str>,
     /// The model, where it is not its caller's.
     pub model: Option<&'a str>,
+    /// Whose program judges what its bearer may do, where that is not postroom.
+    pub rights_held_by: Option<&'static str>,
     /// How freely the model chooses its words.
     pub temperature: Option<f64>,
     /// What could not be used of its definition.
@@ -73,7 +77,7 @@ pub struct TypeView<'a> {
 
 impl<'a> TypeView<'a> {
     /// The view of a type; of `reports` it takes those about it.
-    pub fn new(it: &'a AgentType, reports: &'a [String]) -> Self {
+    pub fn new(it: &'a AgentType, reports: &'a [String], program: Option<Preset>) -> Self {
         let tools: Vec<&str> = TOOL_NAMES.iter().copied().filter(|tool| it.lets(tool)).collect();
         let stated = it.tools.as_deref().unwrap_or_default();
         let names = |tool: &&&str| stated.iter().any(|pattern| pattern.tool == **tool);
@@ -103,6 +107,7 @@ impl<'a> TypeView<'a> {
             plan_required: it.plan_required,
             provider: it.provider.as_deref(),
             model: it.model.as_deref(),
+            rights_held_by: program.map(Preset::as_str),
             temperature: it.temperature,
             reports: reports.iter().map(String::as_str).filter(|said| is_about(said, it)).collect(),
             system_prompt: &it.system_prompt,
@@ -139,8 +144,18 @@ fn is_about(report: &str, it: &AgentType) -> bool {
 struct Known {
     types: Vec<AgentType>,
     reports: Vec<String>,
+    /// Who can think, and who does where a type says nothing.
+    providers: BTreeMap<String, ProviderEntry>,
+    provider: String,
     /// That there may be more.
     note: Option<String>,
+}
+
+impl Known {
+    /// The agent program that thinks for bearers of a type, unless a teammate's entry says otherwise.
+    fn program_of(&self, it: &AgentType) -> Option<Preset> {
+        self.providers.get(it.provider.as_ref().unwrap_or(&self.provider))?.preset
+    }
 }
 
 /// The types of the team that is named, else of the only one there is, else the built-in ones.
@@ -151,6 +166,8 @@ fn known(context: &Context, team: Option<&str>) -> Result<Known, Failure> {
         return Ok(Known {
             types: team.types.into_values().collect(),
             reports: team.reports,
+            providers: team.providers,
+            provider: team.provider,
             note: None,
         });
     }
@@ -160,7 +177,8 @@ fn known(context: &Context, team: Option<&str>) -> Result<Known, Failure> {
     let note = (!files.is_empty()).then(|| {
         format!("built-in types alone: there are the teams {}; `--team NAME` picks one", names())
     });
-    Ok(Known { types, reports: Vec::new(), note })
+    let (providers, provider) = (BTreeMap::new(), String::new());
+    Ok(Known { types, reports: Vec::new(), providers, provider, note })
 }
 
 /// Shows all types in a line each, or one whole.
@@ -169,7 +187,8 @@ pub fn types(context: &Context, args: &Types, printer: &mut Printer) -> Result<C
         return prompt(context, args, name, printer);
     }
     let known = known(context, args.team.as_deref())?;
-    let views = known.types.iter().map(|it| TypeView::new(it, &known.reports));
+    let view = |it| TypeView::new(it, &known.reports, known.program_of(it));
+    let views = known.types.iter().map(view);
     let views: Vec<TypeView<'_>> = views.collect();
     match &args.name {
         Some(name) => show(name, &views, &known.reports, args.json, printer)?,
@@ -271,7 +290,7 @@ mod tests {
     fn an_unknown_type_is_told_with_the_report_about_it() {
         let reports = ["teams/agents/critic.md: not used: it has no prompt".to_owned()];
         let types = built_in_types();
-        let views: Vec<_> = types.iter().map(|it| TypeView::new(it, &reports)).collect();
+        let views: Vec<_> = types.iter().map(|it| TypeView::new(it, &reports, None)).collect();
         let said = |name| unknown(name, &views, &reports).text;
         let wanted = "no type is called \"critic\"\nteams/agents/critic.md: not used: it has no prompt\n\
                       valid are general-purpose, ";

@@ -54,6 +54,9 @@ pub fn text_of(it: &TypeView<'_>) -> Vec<(&'static str, String)> {
     let stated = |text: Option<&str>| text.map_or_else(|| "the caller's".to_owned(), str::to_owned);
     let tools = if it.tools.is_empty() { "none".to_owned() } else { it.tools.join(" ") };
     let temperature = it.temperature.map(|it| it.to_string()).unwrap_or_default();
+    let held = it.rights_held_by.map_or_else(String::new, |program| {
+        format!("held by {program}, not by postroom; of the tools below its mode follows")
+    });
     let all = [
         ("name        ", it.name.to_owned()),
         ("description ", it.description.to_owned()),
@@ -65,6 +68,7 @@ pub fn text_of(it: &TypeView<'_>) -> Vec<(&'static str, String)> {
         ("nesting     ", yes_no(it.allow_nesting)),
         ("plan first  ", yes_no(it.plan_required)),
         ("provider    ", stated(it.provider)),
+        ("rights      ", held),
         ("model       ", stated(it.model)),
         ("temperature ", temperature),
         ("tools       ", tools),

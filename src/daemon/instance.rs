@@ -4,7 +4,7 @@
 use std::{path::Path, sync::Arc};
 
 use crate::{
-    agent::{Office, OfficeError},
+    agent::{Office, OfficeError, notes_on_programs},
     base::{Clock, FileError, Folder, Moment, left_overs::Mark, lock::FolderLock, privacy},
     model::{AgentName, Desired, MessageId, PermissionMode, Rule, Ruling, Team, TeamFault},
     store::{Activity, Store, StoreError, TeamFile, TeamStatus},
@@ -89,6 +89,7 @@ impl Instance {
         let mut instance =
             Self { office, team, life: MessageId::random(), start: Vec::new(), notes, _lock: lock };
         instance.record_births()?;
+        instance.notes.extend(notes_on_programs(&instance.office.team));
         if may_run_commands(&instance.office.team) {
             instance.notes.push(UNSANDBOXED.to_owned());
         }

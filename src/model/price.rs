@@ -62,6 +62,12 @@ impl Cost {
         Self(u128::from(micro) * u128::from(MICRO))
     }
 
+    /// An amount of dollars as programs print it, rounded to what a cost can say; none where it is no
+    /// amount.
+    pub fn of_dollars(dollars: f64) -> Option<Self> {
+        Self::try_from(format!("{dollars:.12}")).ok()
+    }
+
     /// Both together.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -324,6 +330,12 @@ mod tests {
         .assert_eq(&table);
         for text in ["", ".", ".5", "-1", "1e3", "0.0000000000001", "1,5", "1.2.3", "NaN"] {
             assert!(Cost::try_from(text.to_owned()).is_err(), "{text}");
+        }
+        let dollars = [0.0, 0.150_956_000_000_000_03, 1e-5, 12.5, 1e-14];
+        let dollars = dollars.map(|it| Cost::of_dollars(it).unwrap().exact());
+        assert_eq!(dollars, ["0", "0.150956", "0.00001", "12.5", "0"]);
+        for odd in [-0.5, f64::NAN, f64::INFINITY] {
+            assert_eq!(Cost::of_dollars(odd), None);
         }
         assert_eq!(micro_dollars("0.075"), Some(75_000));
         assert_eq!(micro_dollars("3.0"), Some(3_000_000));

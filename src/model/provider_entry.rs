@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jsonc_parser::ast::{Object, Value};
 
-use super::{Placed, jsonc::Reader};
+use super::{Placed, Preset, jsonc::Reader};
 use crate::base::text::{headline, listed, nearest};
 
 /// A kind of provider.
@@ -62,6 +62,9 @@ pub struct ProviderEntry {
     pub temperature: Option<f64>,
     /// The program and its arguments.
     pub command: Vec<String>,
+    /// Which known agent program it is, where it is one: then `command` is the program and the first
+    /// of its arguments.
+    pub preset: Option<Preset>,
     /// Whether the program reads the work's text and writes the answer's, and nothing else.
     pub is_text: bool,
     /// How long a turn of the program may take.
@@ -82,8 +85,19 @@ impl ProviderEntry {
             compact_at: None,
             temperature: None,
             command: Vec::new(),
+            preset: None,
             is_text: false,
             timeout: Duration::from_mins(10),
+        }
+    }
+
+    /// One of kind command, as far as a known agent program says what it is.
+    fn of_preset(preset: Option<Preset>) -> Self {
+        let plain = Self::of(ProviderKind::Command);
+        match preset {
+            // A turn of such a program is a whole piece of work.
+            Some(_) => Self { preset, timeout: Duration::from_hours(1), ..plain },
+            None => plain,
         }
     }
 }
@@ -100,6 +114,7 @@ pub const PROVIDER_KEYS: &[&str] = &[
     "compact_at",
     "temperature",
     "command",
+    "preset",
     "io",
     "timeout_s",
 ];
@@ -135,8 +150,10 @@ impl<'a> Reader<'a> {
         self.check_keys(fields, "a provider", PROVIDER_KEYS, &[]);
         // A name that is a kind's needs no kind.
         let implied = ProviderKind::WORDS.iter().find(|(word, _)| *word == name);
+        let preset = self.choice(fields, "preset", Preset::WORDS);
         let kind = match fields.get("kind") {
             Some(_) => self.choice(fields, "kind", ProviderKind::WORDS)?,
+            None if fields.get("preset").is_some() => ProviderKind::Command,
             None => match implied {
                 Some((_, kind)) => *kind,
                 None => {
@@ -146,13 +163,22 @@ impl<'a> Reader<'a> {
                 }
             },
         };
+        if let (Some(field), true) = (fields.get("preset"), kind != ProviderKind::Command) {
+            self.fault(&field.value, "\"preset\" belongs to a provider of kind command");
+        }
+        let plain = match kind {
+            ProviderKind::Command => ProviderEntry::of_preset(preset),
+            ProviderKind::Clerk | ProviderKind::Anthropic | ProviderKind::OpenAi => {
+                ProviderEntry::of(kind)
+            }
+        };
         let mut text = |key| self.string(fields, key).map(|it| it.value);
         let mut entry = ProviderEntry {
             model: text("model"),
             fallback_model: text("fallback_model"),
             api_key_env: text("api_key_env"),
             base_url: text("base_url"),
-            ..ProviderEntry::of(kind)
+            ..plain
         };
         entry.max_tokens = self.count(fields, "max_tokens");
         entry.thinking_tokens = self.count(fields, "thinking_tokens");
@@ -163,11 +189,23 @@ impl<'a> Reader<'a> {
             entry.timeout = Duration::from_secs(seconds.value.max(1));
         }
         entry.command = self.command(fields);
-        if kind == ProviderKind::Command && entry.command.is_empty() {
-            let why = "a provider of kind command needs \"command\", such as [\"./think.py\"]";
+        self.check_command(fields, &entry);
+        Some(entry)
+    }
+
+    fn check_command(&mut self, fields: &Object<'a>, entry: &ProviderEntry) {
+        let is_known = fields.get("preset").is_some();
+        if entry.kind == ProviderKind::Command && entry.command.is_empty() && !is_known {
+            let why = "a provider of kind command needs \"command\", such as [\"./think.py\"], or a \
+                       \"preset\"";
             self.fault(fields, why);
         }
-        Some(entry)
+        if let (Some(field), true) = (fields.get("io"), is_known) {
+            self.fault(
+                &field.value,
+                "a \"preset\" has its own way to read and write; leave out \"io\"",
+            );
+        }
     }
 
     fn count(&mut self, fields: &Object<'a>, key: &str) -> Option<u32> {

@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    AgentName, AgentType, Budget, Message, PermissionMode, Prices, ProviderEntry, Rule, TypeName,
-    message::resolve_lead, provider_entry::unknown_provider,
+    AgentName, AgentType, Budget, Message, PermissionMode, Preset, Prices, ProviderEntry, Rule,
+    TypeName, message::resolve_lead, provider_entry::unknown_provider,
 };
 use crate::base::text::{headline, listed};
 
@@ -243,6 +243,11 @@ impl Team {
         let of_script = teammate.and_then(|it| it.script.as_ref()).map(|_| "clerk");
         let of_type = self.type_of(name).and_then(|it| it.provider.as_deref());
         own.or(of_script).or(of_type).unwrap_or(&self.provider)
+    }
+
+    /// The agent program that thinks for `name` and judges by itself what it may do, where one does.
+    pub fn program_of(&self, name: &AgentName) -> Option<Preset> {
+        self.providers.get(self.provider_of(name))?.preset
     }
 
     /// Lets `provider` think for everybody, whatever the file says.

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::{Cancel, Clock, Timestamp},
-    model::{AgentName, Kind, Mail, MessageId, ToolSpec, Turn},
+    model::{AgentName, Kind, Mail, MessageId, PermissionMode, ToolSpec, Turn},
 };
 
 /// The key of all tests.
@@ -96,6 +96,7 @@ pub fn ask_until(provider: &dyn Provider, cancel: &Cancel) -> Result<Reply, Prov
         in_hand: 0,
         tools: &tools,
         told: &|_| {},
+        mode: PermissionMode::Default,
     };
     provider.complete(&request, cancel)
 }
@@ -103,7 +104,7 @@ pub fn ask_until(provider: &dyn Provider, cancel: &Cancel) -> Result<Reply, Prov
 /// An answer as text: status, words, calls, tokens, the vendor's own.
 pub fn shown(reply: Result<Reply, ProviderError>) -> String {
     match reply {
-        Ok(Reply { text, calls, status, decision: _, tokens, vendor }) => {
+        Ok(Reply { text, calls, status, decision: _, tokens, cost: _, vendor }) => {
             let calls: Vec<_> =
                 calls.iter().map(|it| format!(" {}={} {}", it.id, it.tool, it.input)).collect();
             let vendor = vendor.map_or(String::new(), |it| format!(" {it}"));

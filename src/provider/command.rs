@@ -4,63 +4,27 @@
 //! text of the work and answers with text. What it prints to standard error is kept beside the
 //! answer. Nothing that it started outlives the turn.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fs::File,
-    io::{self, Read, Seek, SeekFrom, Write},
-    path::PathBuf,
-    process::ExitStatus,
-    time::Duration,
-};
-
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{
     CommandIo, Provider, ProviderError, Reads, Reply, Request, Tokens,
+    program::{Ended, Program, beside},
     rounds::{Ids, input_of},
 };
 use crate::{
-    base::{
-        Cancel, Child, Clock, Haste, Interrupted, Launch, Scope, child::unnamed_file,
-        hash::random_id, left_overs::Mark, text::shorten,
-    },
+    base::Cancel,
     model::{Kind, Mail, Status, ToolCall, ToolSpec, Turn},
 };
 
-/// The most bytes of an answer; then the program is killed.
-const MOST_OUTPUT: u64 = 64 << 20;
-/// How often the length of the answer is looked at.
-const LOOK: Duration = Duration::from_millis(250);
-/// How much of standard error is kept, in characters.
-const MOST_ERRORS: usize = 4_000;
-
 /// A program that is asked for each turn.
 pub struct Command {
-    /// The program and its arguments.
-    pub argv: Vec<OsString>,
+    /// The program.
+    pub program: Program,
     /// What it reads and writes.
     pub io: CommandIo,
-    /// Where it starts.
-    pub cwd: PathBuf,
-    /// Its whole environment.
-    pub env: BTreeMap<OsString, OsString>,
-    /// How long it may take.
-    pub timeout: Duration,
     /// At how many tokens it is asked to sum up a conversation, if at all.
     pub compact_at: Option<u64>,
-    /// The mailbox folder, by which its left-overs are found.
-    pub folder: PathBuf,
-    /// Gives the deadline.
-    pub clock: Clock,
-}
-
-/// How a program ended, and what it printed.
-struct Ended {
-    status: ExitStatus,
-    output: String,
-    errors: String,
 }
 
 /// What a program answers.
@@ -110,80 +74,10 @@ impl Provider for Command {
             CommandIo::Json => question(request).to_string(),
             CommandIo::Text => work(request),
         };
-        let ended = self.run(&input, cancel)?;
+        let ended = self.program.run(&input, cancel)?;
         match self.io {
             CommandIo::Json => answered(ended, &mut Ids::of(request.turns)),
             CommandIo::Text => Ok(said(ended)),
-        }
-    }
-}
-
-impl Command {
-    fn name(&self) -> String {
-        self.argv.first().map_or(String::new(), |it| it.to_string_lossy().into_owned())
-    }
-
-    fn failed(&self, what: &str, why: &io::Error) -> ProviderError {
-        ProviderError::Final(format!("{what} {}: {why}", self.name()))
-    }
-
-    fn run(&self, input: &str, cancel: &Cancel) -> Result<Ended, ProviderError> {
-        let scope = Scope::plain(self.clock.clone());
-        let stop = scope.stop.clone();
-        cancel.arm(move || stop.request(Haste::Now));
-        let failed = |why: io::Error| self.failed("start", &why);
-        let (output, errors) = (unnamed_file("output"), unnamed_file("errors"));
-        let (output, errors) = (output.map_err(failed)?, errors.map_err(failed)?);
-        let launch = self.launch(input, &output, &errors).map_err(failed)?;
-        let child = Child::start(launch, &scope).map_err(failed)?;
-        let status = self.wait(&child, &scope, [&output, &errors]);
-        // Whatever it has left behind must not write on.
-        drop(child);
-        let status = status.map_err(|why| with_errors(why, &errors))?;
-        Ok(Ended {
-            status,
-            output: content(&output).map_err(|why| self.failed("read the answer of", &why))?,
-            errors: shown_errors(&errors),
-        })
-    }
-
-    fn launch(&self, input: &str, output: &File, errors: &File) -> io::Result<Launch> {
-        let mut file = unnamed_file("input")?;
-        file.write_all(input.as_bytes())?;
-        file.seek(SeekFrom::Start(0))?;
-        Ok(Launch {
-            argv: self.argv.clone(),
-            cwd: self.cwd.clone(),
-            env: self.env.clone(),
-            input: Some(file),
-            output: output.try_clone()?,
-            errors: Some(errors.try_clone()?),
-            mark: Mark { folder: self.folder.clone(), run: format!("turn-{}", random_id()) },
-        })
-    }
-
-    fn wait(
-        &self,
-        child: &Child,
-        scope: &Scope,
-        printed: [&File; 2],
-    ) -> Result<ExitStatus, ProviderError> {
-        let deadline = scope.clock.now().after(self.timeout);
-        loop {
-            let next = scope.clock.now().after(LOOK).min(deadline);
-            let why = match child.watch(scope, Some(next)) {
-                Ok(status) => return status.map_err(|why| self.failed("wait for", &why)),
-                Err(Interrupted::Late) if printed.into_iter().any(is_too_long) => {
-                    format!("printed more than {} MiB and was killed", MOST_OUTPUT >> 20)
-                }
-                Err(Interrupted::Late) if next >= deadline => {
-                    let seconds = self.timeout.as_secs_f32();
-                    format!("timed out after {seconds} s and was killed")
-                }
-                Err(Interrupted::Late) => continue,
-                Err(_) => return Err(ProviderError::passing("the program was ended")),
-            };
-            return Err(ProviderError::Final(format!("{} {why}", self.name())));
         }
     }
 }
@@ -239,6 +133,7 @@ fn answered(ended: Ended, ids: &mut Ids<'_>) -> Result<Reply, ProviderError> {
         status: answer.status.unwrap_or(Status::Ok),
         decision: answer.decision,
         tokens: Tokens { input, output, cache_read, cache_write },
+        cost: None,
         vendor: beside(&ended.errors),
     })
 }
@@ -256,61 +151,36 @@ fn said(ended: Ended) -> Reply {
         status: if ended.status.success() { Status::Ok } else { Status::Failed },
         decision: None,
         tokens: Tokens::default(),
+        cost: None,
         vendor: beside(&ended.errors),
     }
 }
 
-/// What is kept beside an answer for its trace.
-fn beside(errors: &str) -> Option<Value> {
-    (!errors.is_empty()).then(|| json!({ "command": { "stderr": errors } }))
-}
-
-fn with_errors(error: ProviderError, errors: &File) -> ProviderError {
-    let errors = shown_errors(errors);
-    match error {
-        ProviderError::Final(why) if !errors.is_empty() => {
-            ProviderError::Final(format!("{why}\n{errors}"))
-        }
-        other => other,
-    }
-}
-
-fn shown_errors(errors: &File) -> String {
-    shorten(content(errors).unwrap_or_default().trim_end(), MOST_ERRORS)
-}
-
-fn is_too_long(file: &File) -> bool {
-    file.metadata().is_ok_and(|it| it.len() > MOST_OUTPUT)
-}
-
-fn content(mut file: &File) -> io::Result<String> {
-    file.seek(SeekFrom::Start(0))?;
-    let mut bytes = Vec::new();
-    file.take(MOST_OUTPUT).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::{ffi::OsString, time::Duration};
+
     use expect_test::expect;
 
     use super::*;
     use crate::{
-        base::thread::Thread,
-        model::{AgentName, MessageId},
+        base::{Clock, hash::random_id, left_overs::Mark, thread::Thread},
+        model::{AgentName, MessageId, PermissionMode},
     };
 
     fn command(script: &str, io: CommandIo, timeout: u64) -> Command {
         let path = std::env::var_os("PATH").unwrap();
         Command {
-            argv: ["sh", "-c", script].map(OsString::from).to_vec(),
+            program: Program {
+                argv: ["sh", "-c", script].map(OsString::from).to_vec(),
+                cwd: std::env::temp_dir(),
+                env: [("PATH".into(), path)].into(),
+                timeout: Duration::from_secs(timeout),
+                folder: std::env::temp_dir().join(random_id()),
+                clock: Clock::real(),
+            },
             io,
-            cwd: std::env::temp_dir(),
-            env: [("PATH".into(), path)].into(),
-            timeout: Duration::from_secs(timeout),
             compact_at: None,
-            folder: std::env::temp_dir().join(random_id()),
-            clock: Clock::real(),
         }
     }
 
@@ -334,13 +204,14 @@ mod tests {
             in_hand: 1,
             tools: &tools,
             told: &|_| {},
+            mode: PermissionMode::Default,
         };
         command(script, io, 20).complete(&request, &Cancel::default())
     }
 
     fn shown(reply: Result<Reply, ProviderError>) -> String {
         match reply {
-            Ok(Reply { text, calls, status, decision, tokens, vendor }) => {
+            Ok(Reply { text, calls, status, decision, tokens, cost: _, vendor }) => {
                 let calls: Vec<_> =
                     calls.iter().map(|it| format!("{} {} {}", it.id, it.tool, it.input)).collect();
                 let tokens = (tokens.input, tokens.output, tokens.cache_read, tokens.cache_write);
@@ -381,8 +252,15 @@ mod tests {
             why"#]]
         .assert_eq(&shown(ask("echo '{}'; echo why >&2; exit 3", CommandIo::Json)));
         let mut missing = command("", CommandIo::Text, 1);
-        missing.argv = vec!["no-such-program".into()];
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
+        missing.program.argv = vec!["no-such-program".into()];
+        let request = Request {
+            system: "",
+            turns: &[],
+            in_hand: 0,
+            tools: &[],
+            told: &|_| {},
+            mode: PermissionMode::Default,
+        };
         let why = shown(missing.complete(&request, &Cancel::default()));
         assert!(why.starts_with("start no-such-program: No such file"), "{why}");
     }
@@ -402,11 +280,18 @@ mod tests {
     #[test]
     fn it_is_killed_with_its_group_at_its_deadline() {
         let mut command = command("echo late >&2; setsid sleep 60 & sleep 60", CommandIo::Text, 1);
-        command.timeout = Duration::from_millis(300);
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
+        command.program.timeout = Duration::from_millis(300);
+        let request = Request {
+            system: "",
+            turns: &[],
+            in_hand: 0,
+            tools: &[],
+            told: &|_| {},
+            mode: PermissionMode::Default,
+        };
         let why = shown(command.complete(&request, &Cancel::default()));
         assert_eq!(why, "sh timed out after 0.3 s and was killed\nlate");
-        assert_eq!(Mark::of_folder(&command.folder).find().unwrap().len(), 0);
+        assert_eq!(Mark::of_folder(&command.program.folder).find().unwrap().len(), 0);
     }
 
     #[test]
@@ -416,11 +301,18 @@ mod tests {
         let begun = clock.now();
         let fired = cancel.clone();
         let fires = Thread::start("fires", move || fired.fire()).unwrap();
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
+        let request = Request {
+            system: "",
+            turns: &[],
+            in_hand: 0,
+            tools: &[],
+            told: &|_| {},
+            mode: PermissionMode::Default,
+        };
         let ended = command.complete(&request, &cancel);
         assert!(matches!(ended, Err(ProviderError::Passing { .. })));
         fires.join().unwrap();
         assert!(clock.now().since(begun) < Duration::from_secs(5));
-        assert_eq!(Mark::of_folder(&command.folder).find().unwrap().len(), 0);
+        assert_eq!(Mark::of_folder(&command.program.folder).find().unwrap().len(), 0);
     }
 }

@@ -7,13 +7,15 @@ use ureq::http::Uri;
 use super::{
     Limiter, Patience, Provider, Retrying, Secret,
     anthropic::Anthropic,
+    cli::{Cli, not_there},
     command::Command,
     http::{Bounds, Http},
     openai::OpenAi,
+    program::Program,
     proxy::proxy_for,
     wire::Wire,
 };
-use crate::base::Clock;
+use crate::{base::Clock, model::Preset};
 
 /// How many calls to one vendor may be under way at a time.
 const MOST_IN_FLIGHT: usize = 32;
@@ -61,6 +63,23 @@ pub enum ProviderConfig {
         /// The mailbox folder, by which its left-overs are found.
         folder: PathBuf,
     },
+    /// An agent program, which owns its loop, its tools and its session.
+    Cli {
+        /// Which.
+        preset: Preset,
+        /// The program and its first arguments.
+        argv: Vec<OsString>,
+        /// The model, where it is not the program's own choice.
+        model: Option<String>,
+        /// Where it starts.
+        cwd: PathBuf,
+        /// Its whole environment.
+        env: BTreeMap<OsString, OsString>,
+        /// How long it may take.
+        timeout: Duration,
+        /// The mailbox folder, by which its left-overs are found.
+        folder: PathBuf,
+    },
 }
 
 impl fmt::Debug for ProviderConfig {
@@ -72,6 +91,11 @@ impl fmt::Debug for ProviderConfig {
             Self::Command { argv, io, cwd, timeout, .. } => {
                 let mut shown = out.debug_struct("Command");
                 shown.field("program", &argv.first()).field("io", io);
+                return shown.field("cwd", cwd).field("timeout", timeout).finish_non_exhaustive();
+            }
+            Self::Cli { preset, argv, model, cwd, timeout, .. } => {
+                let mut shown = out.debug_struct("Cli");
+                shown.field("preset", preset).field("program", &argv.first()).field("model", model);
                 return shown.field("cwd", cwd).field("timeout", timeout).finish_non_exhaustive();
             }
         };
@@ -165,15 +189,31 @@ pub fn open(config: &ProviderConfig, clock: &Clock) -> Result<Arc<dyn Provider>,
                 return Err("the command names no program".to_owned());
             }
             Ok(Arc::new(Command {
-                argv: argv.clone(),
+                program: Program {
+                    argv: argv.clone(),
+                    cwd: cwd.clone(),
+                    env: env.clone(),
+                    timeout: *timeout,
+                    folder: folder.clone(),
+                    clock: clock.clone(),
+                },
                 io: *io,
+                compact_at: *compact_at,
+            }))
+        }
+        ProviderConfig::Cli { preset, argv, model, cwd, env, timeout, folder } => {
+            let program = Program {
+                argv: argv.clone(),
                 cwd: cwd.clone(),
                 env: env.clone(),
                 timeout: *timeout,
-                compact_at: *compact_at,
                 folder: folder.clone(),
                 clock: clock.clone(),
-            }))
+            };
+            if let Some(why) = not_there(*preset, &program) {
+                return Err(why);
+            }
+            Ok(Arc::new(Cli::new(*preset, model.clone(), program)))
         }
     }
 }
@@ -247,6 +287,14 @@ mod tests {
         let shown = format!("{config:?}");
         assert!(shown.contains("think") && !shown.contains("sk-"), "{shown}");
         assert!(open(&config, &Clock::real()).is_ok());
+        let ProviderConfig::Command { argv, cwd, env, timeout, folder, .. } = config else {
+            panic!("it is a command")
+        };
+        let (preset, model) = (Preset::Claude, None);
+        let config = ProviderConfig::Cli { preset, argv, model, cwd, env, timeout, folder };
+        let shown = format!("{config:?}");
+        assert!(shown.contains("think") && !shown.contains("sk-"), "{shown}");
+        assert!(open(&config, &Clock::real()).err().unwrap().contains("install claude"));
     }
 
     #[test]

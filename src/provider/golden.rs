@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     base::{Cancel, Clock, Timestamp},
-    model::{CallId, Final, Kind, Protocol, Status, ToolCall, ToolResult, Turn},
+    model::{CallId, Final, Kind, PermissionMode, Protocol, Status, ToolCall, ToolResult, Turn},
 };
 
 fn call(id: &str, tool: &str, input: Value) -> ToolCall {
@@ -74,8 +74,14 @@ fn settings() -> Settings {
 
 fn sent(provider: &dyn Provider, server: &TestServer, turns: &[Turn]) -> Seen {
     let tools = tools();
-    let request =
-        Request { system: "You are scout.", turns, in_hand: 0, tools: &tools, told: &|_| {} };
+    let request = Request {
+        system: "You are scout.",
+        turns,
+        in_hand: 0,
+        tools: &tools,
+        told: &|_| {},
+        mode: PermissionMode::Default,
+    };
     assert_eq!(provider.complete(&request, &Cancel::default()).unwrap().text, "hello");
     server.seen().pop().unwrap()
 }

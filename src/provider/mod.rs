@@ -4,6 +4,7 @@
 
 mod anthropic;
 pub mod clerk;
+mod cli;
 mod command;
 mod config;
 mod events;
@@ -13,6 +14,7 @@ mod http;
 mod lanes;
 mod limiter;
 mod openai;
+mod program;
 mod proxy;
 mod retry;
 mod rounds;
@@ -32,10 +34,11 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{
     base::Cancel,
-    model::{Status, Tokens, ToolCall, ToolSpec, Turn},
+    model::{Cost, PermissionMode, Preset, Status, Tokens, ToolCall, ToolSpec, Turn},
 };
 
 pub use clerk::Clerk;
+pub use cli::{PROGRAMS_EXPLAINED, is_there};
 pub use config::{CommandIo, ProviderConfig, Settings, Thinking, open};
 pub use frame::{FRAMES_EXPLAINED, framed};
 pub use limiter::Limiter;
@@ -54,6 +57,8 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSpec],
     /// Who is told how the call goes on.
     pub told: &'a Told<'a>,
+    /// How its side effects are judged; heeded by programs that judge by themselves.
+    pub mode: PermissionMode,
 }
 
 /// Is told how a call goes on while it is under way.
@@ -83,6 +88,8 @@ pub struct Reply {
     pub decision: Option<bool>,
     /// Tokens read and written.
     pub tokens: Tokens,
+    /// What it has cost, where whoever answered says so.
+    pub cost: Option<Cost>,
     /// The vendor's own blocks, to be handed back as they came.
     pub vendor: Option<serde_json::Value>,
 }
@@ -160,6 +167,16 @@ pub trait Provider: Send + Sync {
     /// Who thinks for the subagents of whoever this one thinks for, where that is another.
     fn for_subagents(&self) -> Option<Arc<dyn Provider>> {
         None
+    }
+
+    /// The program that judges by itself what it may do, with tools of its own, where it is one.
+    fn holds_rights(&self) -> Option<Preset> {
+        None
+    }
+
+    /// Whether its answers say what they have cost, so that no price need be known.
+    fn states_cost(&self) -> bool {
+        false
     }
 
     /// Whether it is worth giving it work with this text: a model takes what it is given.

@@ -181,7 +181,11 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
-    use crate::{base::Timestamp, model::Status, provider::Tokens};
+    use crate::{
+        base::Timestamp,
+        model::{PermissionMode, Status},
+        provider::Tokens,
+    };
 
     fn passing(after: Option<u64>, is_overload: bool) -> ProviderError {
         let after = after.map(Duration::from_secs);
@@ -262,6 +266,7 @@ mod tests {
                     status: Status::Ok,
                     decision: None,
                     tokens: Tokens::default(),
+                    cost: None,
                     vendor: None,
                 }),
             }
@@ -278,7 +283,14 @@ mod tests {
         let (first, other) = (failing(first), failing(overloads(second.unwrap_or_default())));
         let fallback = second.is_some().then_some(&other);
         let retrying = Retrying::new(&first, fallback, Patience::default(), clock);
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
+        let request = Request {
+            system: "",
+            turns: &[],
+            in_hand: 0,
+            tools: &[],
+            told: &|_| {},
+            mode: PermissionMode::Default,
+        };
         let ended = retrying.complete(&request, &Cancel::default()).is_ok();
         (ended, *first.1.lock(), *other.1.lock())
     }
@@ -311,7 +323,14 @@ mod tests {
         let patience = Patience { first: Duration::from_hours(1), ..Patience::default() };
         let patience = Patience { longest: patience.first, time: patience.first, ..patience };
         let retrying = Retrying::new(&first, None, patience, Clock::real());
-        let request = Request { system: "", turns: &[], in_hand: 0, tools: &[], told: &|_| {} };
+        let request = Request {
+            system: "",
+            turns: &[],
+            in_hand: 0,
+            tools: &[],
+            told: &|_| {},
+            mode: PermissionMode::Default,
+        };
         let cancel = Cancel::default();
         cancel.fire();
         assert!(!retrying.waits(retrying.clock.now().after(patience.first), &cancel));

@@ -24,8 +24,8 @@ pub use board::{BoardLine, BoardNews, Claim, ClaimEnd, TaskBoard};
 pub use bus::{MessageBus, Roster, SendError};
 pub use conversation::{Kept, RunHead};
 pub use costs::{
-    Call, Charge, CostLine, Costs, Ledger, OpenCall, Settled, Spending, Spent, UsedUp, Whose,
-    budgets_of, read_costs,
+    Call, Charge, CostLine, Costs, Ledger, OpenCall, PricedBy, Settled, Spending, Spent, Usage,
+    UsedUp, Whose, budgets_of, read_costs,
 };
 pub use cursors::Cursors;
 pub use dead::{DeadEntry, DeadLetters, News};

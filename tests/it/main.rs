@@ -10,6 +10,7 @@
 
 mod board;
 mod cli;
+mod clis;
 mod hosting;
 mod crash;
 mod dice;

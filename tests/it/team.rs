@@ -95,6 +95,8 @@ impl Team {
             "ANTHROPIC_BASE_URL",
             "OPENAI_API_KEY",
             "OPENAI_BASE_URL",
+            "CODEX_API_KEY",
+            "CLAUDE_CODE_OAUTH_TOKEN",
         ];
         for name in unset {
             command.env_remove(name);

@@ -11,7 +11,7 @@ use crate::{
     agent::{AutonomousAgent, Desk, Step, tests::Bench},
     base::{Cancel, hash::derived_id},
     journal::JournalName,
-    model::{CallId, Status, Tokens, ToolCall},
+    model::{CallId, PermissionMode, Status, Tokens, ToolCall},
     provider::{Provider, Reply},
 };
 
@@ -63,7 +63,7 @@ impl Model {
 fn reply(text: &str, calls: Vec<ToolCall>, tokens: u64) -> Reply {
     let tokens = Tokens { input: tokens, output: 1, ..Tokens::default() };
     let text = text.to_owned();
-    Reply { text, calls, status: Status::Ok, decision: None, tokens, vendor: None }
+    Reply { text, calls, status: Status::Ok, decision: None, tokens, cost: None, vendor: None }
 }
 
 /// Counts as the guess does, so that both agree.
@@ -146,6 +146,7 @@ impl Desks {
             in_hand: 0,
             tools: desk.tools.specs(),
             told: &|_| {},
+            mode: PermissionMode::Plan,
         };
         let beside = length(&request);
         if let Reads::Tokens(most) = &mut model.reads {

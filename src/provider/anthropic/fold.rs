@@ -173,7 +173,7 @@ impl Fold {
         let vendor = (!self.blocks.iter().all(is_plain))
             .then(|| json!({ "anthropic": { "model": ask.model, "content": kept } }));
         let tokens = self.spent.plus(self.tokens);
-        Reply { text: words, calls, status, decision: None, tokens, vendor }
+        Reply { text: words, calls, status, decision: None, tokens, cost: None, vendor }
     }
 
     fn count(&mut self, usage: &Value) {

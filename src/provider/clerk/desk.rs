@@ -9,8 +9,8 @@ use super::{Clerk, help};
 use crate::{
     base::Cancel,
     model::{
-        AgentName, Conversation, Final, Kind, Mail, MessageId, Next, ToolCall, ToolResult,
-        ToolSpec, Turn,
+        AgentName, Conversation, Final, Kind, Mail, MessageId, Next, PermissionMode, ToolCall,
+        ToolResult, ToolSpec, Turn,
     },
     provider::{Provider, Reply, Request},
 };
@@ -39,7 +39,14 @@ pub fn clerk(script: Option<&str>) -> Clerk {
 pub fn ask(clerk: &Clerk, turns: &[Turn], in_hand: usize) -> Reply {
     let spec = |name| ToolSpec { name, description: "".into(), schema: Value::Null };
     let tools = TOOLS.map(spec);
-    let request = Request { system: "", turns, in_hand, tools: &tools, told: &|_| {} };
+    let request = Request {
+        system: "",
+        turns,
+        in_hand,
+        tools: &tools,
+        told: &|_| {},
+        mode: PermissionMode::Default,
+    };
     clerk.complete(&request, &Cancel::default()).unwrap()
 }
 
@@ -116,7 +123,7 @@ impl Desk {
         for call in &reply.calls {
             let _ = writeln!(self.told, "{asked} {} {} {}", call.id, call.tool, call.input);
         }
-        let Reply { text, calls, status, decision, vendor, tokens } = reply;
+        let Reply { text, calls, status, decision, vendor, tokens, cost: _ } = reply;
         Turn::Model { text, calls, status, decision, vendor, tokens }
     }
 

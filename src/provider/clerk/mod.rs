@@ -155,7 +155,15 @@ impl Provider for Clerk {
         }
         let Answer { status, text, decision } = answer::joined(answers);
         let calls = Vec::new();
-        Ok(Reply { text, calls, status, decision, tokens: Tokens::default(), vendor: None })
+        Ok(Reply {
+            text,
+            calls,
+            status,
+            decision,
+            tokens: Tokens::default(),
+            cost: None,
+            vendor: None,
+        })
     }
 }
 
@@ -180,6 +188,7 @@ fn calling(due: Vec<Due<'_>>, mail: &Mail, history: &History<'_>) -> Reply {
         status: Status::Ok,
         decision: None,
         tokens: Tokens::default(),
+        cost: None,
         vendor: None,
     }
 }

@@ -96,7 +96,15 @@ impl Fold {
         }
         let vendor = (!self.reasoning.is_empty())
             .then(|| json!({ "openai": { "reasoning": self.reasoning } }));
-        Reply { text: words, calls, status, decision: None, tokens: self.tokens, vendor }
+        Reply {
+            text: words,
+            calls,
+            status,
+            decision: None,
+            tokens: self.tokens,
+            cost: None,
+            vendor,
+        }
     }
 
     /// Takes a message, whole or a piece of one.

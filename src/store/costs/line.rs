@@ -34,6 +34,15 @@ pub struct Call {
     pub model: String,
 }
 
+/// Who says what a call has cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PricedBy {
+    /// The prices of its model.
+    Prices,
+    /// Whoever answers.
+    Answer,
+}
+
 /// What a call has taken, as far as that is known.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {

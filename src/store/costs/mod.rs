@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-pub use line::{Call, Charge, CostLine, Ledger, Settled};
+pub use line::{Call, Charge, CostLine, Ledger, PricedBy, Settled};
 pub use spending::{Spending, Spent, UsedUp, Whose, budgets_of};
 
 use super::{Store, StoreError, layout};
 use crate::{
     base::{Timestamp, text::headline},
     journal::Journal,
-    model::{Budget, CLERK_MODEL, Team, Tokens},
+    model::{Budget, CLERK_MODEL, Cost, Team, Tokens},
 };
 
 /// The costs of a team, for the holder of the daemon's lock.
@@ -34,6 +34,15 @@ pub struct Costs {
     journal: Arc<dyn Journal>,
     team: Arc<Team>,
     spending: Arc<Mutex<Spending>>,
+}
+
+/// What an answer says that it has taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens read and written.
+    pub tokens: Tokens,
+    /// Money, where it says so.
+    pub cost: Option<Cost>,
 }
 
 /// A call that is under way.
@@ -66,25 +75,30 @@ impl Costs {
 
     /// Writes down that a call is going to be made, unless a budget forbids it; then it gives why,
     /// and what to change.
-    pub fn begin(&self, call: Call) -> Result<Result<OpenCall, String>, StoreError> {
-        if let Some(refusal) = self.refusal(&call) {
+    pub fn begin(
+        &self,
+        call: Call,
+        priced_by: PricedBy,
+    ) -> Result<Result<OpenCall, String>, StoreError> {
+        if let Some(refusal) = self.refusal(&call, priced_by) {
             return Ok(Err(refusal));
         }
         self.append(CostLine::Started(call.clone()))?;
         Ok(Ok(OpenCall(call)))
     }
 
-    /// Writes down that a call has ended: with its tokens, or none where nobody knows them. A server
-    /// that counts none has not counted.
-    pub fn end(&self, open: &OpenCall, tokens: Option<Tokens>) -> Result<Charge, StoreError> {
+    /// Writes down that a call has ended: with what it has taken, or none where nobody knows that. A
+    /// server that counts no tokens has not counted. What the answer says about its cost goes before
+    /// prices.
+    pub fn end(&self, open: &OpenCall, usage: Option<Usage>) -> Result<Charge, StoreError> {
         let call = &open.0;
         let is_free = self.team.prices.of(&call.model, 0).is_some_and(|price| price.is_free());
-        let tokens = tokens.filter(|tokens| is_free || !tokens.is_nothing());
-        let charge = tokens.map_or_else(
+        let has_counted = |it: &Usage| is_free || it.cost.is_some() || !it.tokens.is_nothing();
+        let charge = usage.filter(has_counted).map_or_else(
             || call.unknown(),
-            |tokens| Charge {
+            |Usage { tokens, cost }| Charge {
                 tokens: Some(tokens),
-                cost: self.team.prices.cost(&call.model, tokens),
+                cost: cost.or_else(|| self.team.prices.cost(&call.model, tokens)),
             },
         );
         self.append(CostLine::Ended { call: call.clone(), charge })?;
@@ -109,7 +123,7 @@ impl Costs {
         appended.map(drop)
     }
 
-    fn refusal(&self, call: &Call) -> Option<String> {
+    fn refusal(&self, call: &Call, priced_by: PricedBy) -> Option<String> {
         if call.model == CLERK_MODEL {
             return None;
         }
@@ -124,11 +138,13 @@ impl Costs {
         ];
         budgets.into_iter().find_map(|(whose, budget)| {
             let budget = budget?;
-            if budget.max_cost.is_some() && price.is_none() {
+            let is_unknown = price.is_none() && priced_by == PricedBy::Prices;
+            if budget.max_cost.is_some() && is_unknown {
                 return Some(no_price(&whose, &call.model));
             }
             // What costs nothing takes nothing from an amount of money.
-            let is_free = price.is_some_and(|price| price.is_free());
+            let is_free =
+                priced_by == PricedBy::Prices && price.is_some_and(|price| price.is_free());
             let max_cost = budget.max_cost.filter(|_| !is_free);
             let budget = Budget { max_cost, ..budget };
             spending.used_up(&whose, &budget, now).map(|it| refused(&it))

@@ -67,7 +67,9 @@ impl Bench {
 
     /// Makes a call that takes these tokens, or says why there is none.
     fn spend(&self, costs: &Costs, call: Call, tokens: Tokens) -> Result<(), String> {
-        costs.end(&costs.begin(call).unwrap()?, Some(tokens)).unwrap();
+        costs
+            .end(&costs.begin(call, PricedBy::Prices).unwrap()?, Some(Usage { tokens, cost: None }))
+            .unwrap();
         Ok(())
     }
 
@@ -93,9 +95,9 @@ fn a_call_is_a_line_before_it_and_one_behind_it() {
     let cached = Tokens { cache_read: 5, ..tokens(100, 20) };
     bench.spend(&costs, first, cached).unwrap();
     bench.spend(&costs, call("two", "a", "a", "nobody-knows"), tokens(1, 1)).unwrap();
-    let cut = costs.begin(call("three", "b", "b", "clerk")).unwrap().unwrap();
+    let cut = costs.begin(call("three", "b", "b", "clerk"), PricedBy::Prices).unwrap().unwrap();
     costs.end(&cut, None).unwrap();
-    let cut = costs.begin(call("four", "b", "b", "m")).unwrap().unwrap();
+    let cut = costs.begin(call("four", "b", "b", "m"), PricedBy::Prices).unwrap().unwrap();
     costs.end(&cut, None).unwrap();
     expect![[r#"
         {"timestamp":"2026-11-30T12:00:00.000Z","event":"started","call":"one","teammate":"a","agent_type":"general-purpose","run":"a","trace":"t","task":"7","message":"m","model":"m"}
@@ -114,8 +116,8 @@ fn a_call_that_a_death_cut_off_has_cost_nobody_knows_what() {
     let bench = Bench::new(&team(r#", "budget": {"max_tokens": 100}"#));
     let costs = bench.costs();
     bench.spend(&costs, call("one", "a", "a", "m"), tokens(50, 0)).unwrap();
-    costs.begin(call("two", "a", "a", "m")).unwrap().unwrap();
-    costs.begin(call("clerks", "b", "b", "clerk")).unwrap().unwrap();
+    costs.begin(call("two", "a", "a", "m"), PricedBy::Prices).unwrap().unwrap();
+    costs.begin(call("clerks", "b", "b", "clerk"), PricedBy::Prices).unwrap().unwrap();
     let whole = bench.lines();
     let journal = bench.journals.journal(&JournalName("state/costs".to_owned()));
     journal.push(b"{\"timestamp\":\"2026-11-");
@@ -300,4 +302,24 @@ proptest! {
         let of = |name: &str| spending.in_window(&Whose::Teammate(AgentName::new(name).unwrap()), life);
         prop_assert_eq!(of("a").plus(of("b")), total);
     }
+}
+
+#[test]
+fn what_an_answer_says_of_its_cost_goes_before_prices() {
+    let bench = Bench::new(&team(r#", "budget": {"max_cost_usd": 1, "per": "life"}"#));
+    let costs = bench.costs();
+    let spend = |id: &str, model: &str, cost: Option<f64>| {
+        let open = costs.begin(call(id, "a", "a", model), PricedBy::Answer).unwrap()?;
+        let cost = cost.and_then(Cost::of_dollars);
+        let charge = costs.end(&open, Some(Usage { tokens: tokens(1_000, 0), cost })).unwrap();
+        Ok(charge.cost.map(|cost| cost.exact()))
+    };
+    assert_eq!(spend("one", "m", Some(0.5)), Ok(Some("0.5".to_owned())));
+    assert_eq!(spend("two", "m", None), Ok(Some("0.001".to_owned())));
+    assert_eq!(spend("three", "nobody-knows", None), Ok(None));
+    assert_eq!(spend("four", "nobody-knows", Some(0.5)), Ok(Some("0.5".to_owned())));
+    let refused: Result<_, String> = spend("five", "nobody-knows", Some(0.5));
+    assert!(refused.unwrap_err().contains("the budget of the team is used up"));
+    let priced = costs.begin(call("six", "a", "a", "nobody-knows"), PricedBy::Prices).unwrap();
+    assert!(priced.unwrap_err().contains("is not known"));
 }
