@@ -87,6 +87,7 @@ impl AutonomousAgent {
         let clock = store.clock().clone();
         let look = looking(&office, &name, &inbox, &stop, &clock, &trouble);
         let scope = Scope { clock, wake, stop, look, deadline: None };
+        let background = Background::new(scope.wake.clone());
         let desk = office.desk(&name);
         let begun = begun_before(&before, &kept, &desk);
         let takes_any = office.team.claims(&name) == Claims::Any;
@@ -104,7 +105,7 @@ impl AutonomousAgent {
             trouble,
             begun,
             has_died: before.taken.is_some(),
-            background: Background::default(),
+            background,
             _mail: mail,
         };
         agent.tell_of_lost_background()?;
@@ -283,6 +284,7 @@ impl AutonomousAgent {
             lineage: &lineage,
             background: &self.background,
             has_died: self.has_died,
+            awaiting: None,
             is_interrupted: false,
         };
         let ended = ModelLoop.handle(&mut run)?;

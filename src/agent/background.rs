@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use super::{
     AutonomousAgent, Run,
+    abandoned::abandon,
     dispatch::{Called, result},
     lineage::Lineage,
-    subagent::short_name,
+    subagent::{short_name, told_how},
 };
 use crate::{
     base::{
@@ -23,18 +24,24 @@ use crate::{
         AgentName, Envelope, InBackground, Kind, MessageId, RunId, Status, ToolCall, TypeName,
         without_metadata,
     },
-    store::{Inbox, MessageBus, StoreError, Totals, Trace},
+    store::{Inbox, MessageBus, StoreError, Totals},
     tools::{Attempt, Caller, Outcome, Tool, ToolError, bash::Bash},
 };
 
 /// Why a run in the background was ended.
 pub const CANCELLED: &str = "its teammate, or the task that began it, was stopped";
+/// How many runs that have ended can still be asked about.
+const REMEMBERED: usize = 64;
 /// How long to wait before an end is told again that could not be written.
 const RETRY: Duration = Duration::from_secs(2);
 
 /// What a teammate runs in the background.
-#[derive(Clone, Default)]
-pub struct Background(Arc<Mutex<Runs>>);
+#[derive(Clone)]
+pub struct Background {
+    runs: Arc<Mutex<Runs>>,
+    /// The teammate's, whoever below it has begun a run.
+    wake: Wake,
+}
 
 #[derive(Default)]
 struct Runs {
@@ -42,6 +49,19 @@ struct Runs {
     entries: Vec<Entry>,
     /// Whether the teammate is ending, so that nothing more begins.
     is_closed: bool,
+}
+
+impl Runs {
+    /// Forgets the oldest of the runs that have ended and are told of, where there are many.
+    fn drop_oldest(&mut self) {
+        let told = self.entries.iter().filter(|it| it.is_traced).count();
+        let mut too_many = told.saturating_sub(REMEMBERED);
+        self.entries.retain(|it| {
+            let goes = it.is_traced && too_many > 0;
+            too_many -= usize::from(goes);
+            !goes
+        });
+    }
 }
 
 struct Entry {
@@ -99,6 +119,11 @@ impl What {
 }
 
 impl Background {
+    /// Nothing yet; the end of each run notifies `wake`.
+    pub fn new(wake: Wake) -> Self {
+        Self { runs: Arc::default(), wake }
+    }
+
     /// Begins a run, or says why not. `job` gets a scope of its own and the mail of its teammate.
     pub fn start(
         &self,
@@ -146,7 +171,7 @@ impl Background {
         job: impl FnOnce(&Scope, &Inbox, &Self) -> BackgroundEnd + Send + 'static,
     ) -> std::io::Result<()> {
         let (inbox, office, name) = (run.inbox.clone(), Arc::clone(run.office), run.name.clone());
-        let (kind, all, caller) = (beside.what.word(), self.clone(), run.scope.wake.clone());
+        let (kind, all) = (beside.what.word(), self.clone());
         let alive = scope.clock.hold();
         let look = inbox.clone();
         // A SHUTDOWN is the teammate's to obey; here mail is only read for whoever waits for it.
@@ -170,11 +195,11 @@ impl Background {
             let event = told(&name, kind, &note, &end);
             tell(&office.bus, &inbox, &scope, &event, &note);
             all.leave(&note.run, scope.clock.now(), end);
-            caller.notify();
+            all.wake.notify();
             drop(alive);
         };
         let thread = thread::Thread::start(&format!("beside:{}", beside.name), body)?;
-        let mut runs = self.0.lock();
+        let mut runs = self.runs.lock();
         let entry = runs.entries.iter_mut().find(|it| it.run == beside.run);
         if let Some(entry) = entry {
             entry.thread = Some(thread);
@@ -184,7 +209,7 @@ impl Background {
 
     fn enter(&self, beside: &Beside, run: &Run<'_>, stop: &Stop) -> Result<(), String> {
         let most = run.office.team.limits.max_children;
-        let mut runs = self.0.lock();
+        let mut runs = self.runs.lock();
         let live = runs.entries.iter().filter(|it| it.end.is_none()).count();
         if most == 0 {
             return Err("nothing runs in the background here: `max_children` is 0".to_owned());
@@ -216,11 +241,11 @@ impl Background {
     }
 
     fn forget(&self, run: &RunId) {
-        self.0.lock().entries.retain(|it| it.run != *run);
+        self.runs.lock().entries.retain(|it| it.run != *run);
     }
 
     fn leave(&self, run: &RunId, now: Moment, end: BackgroundEnd) {
-        let mut runs = self.0.lock();
+        let mut runs = self.runs.lock();
         if let Some(entry) = runs.entries.iter_mut().find(|it| it.run == *run) {
             entry.end = Some((now, end));
         }
@@ -228,35 +253,40 @@ impl Background {
 
     /// How many runs have not ended.
     pub fn live(&self) -> usize {
-        self.0.lock().entries.iter().filter(|it| it.end.is_none()).count()
+        self.runs.lock().entries.iter().filter(|it| it.end.is_none()).count()
     }
 
     /// Whether this run has not ended.
     pub fn is_running(&self, run: &RunId) -> bool {
-        self.0.lock().entries.iter().any(|it| it.run == *run && it.end.is_none())
+        self.runs.lock().entries.iter().any(|it| it.run == *run && it.end.is_none())
     }
 
     /// Whether one has ended that is not in the teammate's trace yet.
     pub fn has_ended(&self) -> bool {
-        self.0.lock().entries.iter().any(|it| it.end.is_some() && !it.is_traced)
+        self.runs.lock().entries.iter().any(|it| it.end.is_some() && !it.is_traced)
     }
 
     /// The subagents that have ended since the last call.
     pub fn take_ended(&self) -> Vec<(RunId, BackgroundEnd)> {
-        let mut runs = self.0.lock();
-        let fresh = runs.entries.iter_mut().filter(|it| it.end.is_some() && !it.is_traced);
-        let ended = fresh.filter_map(|entry| {
+        let mut runs = self.runs.lock();
+        let (mut ended, mut threads) = (Vec::new(), Vec::new());
+        for entry in runs.entries.iter_mut().filter(|it| it.end.is_some() && !it.is_traced) {
             entry.is_traced = true;
-            let end = entry.end.clone().filter(|_| entry.is_subagent);
-            end.map(|(_, end)| (entry.run.clone(), end))
-        });
-        ended.collect()
+            threads.extend(entry.thread.take());
+            let end = entry.end.as_ref().filter(|_| entry.is_subagent);
+            ended.extend(end.map(|(_, end)| (entry.run.clone(), end.clone())));
+        }
+        runs.drop_oldest();
+        drop(runs);
+        // They have nothing left to do but to end.
+        drop(threads);
+        ended
     }
 
     /// How one run stands, or all.
     /// What a subagent has begun itself is all that it is told of.
     pub fn tell(&self, id: Option<&str>, now: Moment, lineage: &Lineage) -> Result<String, String> {
-        let runs = self.0.lock();
+        let runs = self.runs.lock();
         let is_own = |it: &&Entry| lineage.depth == 0 || it.begun_by == lineage.run;
         let entries: Vec<&Entry> = runs.entries.iter().filter(is_own).collect();
         let Some(id) = id.map(str::trim) else {
@@ -283,7 +313,7 @@ impl Background {
     pub fn close(&self) {
         loop {
             let threads: Vec<_> = {
-                let mut runs = self.0.lock();
+                let mut runs = self.runs.lock();
                 runs.is_closed = true;
                 runs.entries.iter().for_each(|it| it.stop.request(Haste::Now));
                 runs.entries.iter_mut().filter_map(|it| it.thread.take()).collect()
@@ -374,7 +404,7 @@ pub fn command_in_background(
         Ok(prepared) => prepared,
         Err(why) => return Ok(Ok(result(call, Err(why)))),
     };
-    let started = format!("Command {name} started in the background.");
+    let started = format!("Command {name} started in the background.{}", told_how(run));
     let beside = Beside { name, run: id, what: What::Command, about: headline(&command, 60) };
     let limit = run.desk.agent_type.limits.timeout;
     let job = move |scope: &Scope, _: &Inbox, _: &Background| {
@@ -399,15 +429,15 @@ impl AutonomousAgent {
     pub(super) fn tell_of_lost_background(&mut self) -> Result<(), StoreError> {
         for note in self.inbox.life().background {
             let kind = if note.id.starts_with("command") { "Command" } else { "Subagent" };
-            let why = "the daemon stopped during it; what it did until then stands, and it is not \
-                       begun again";
+            let why = "the daemon stopped during it; what it did until then stands, and nobody goes on \
+                       with it";
             let end = BackgroundEnd {
                 status: Status::Failed,
                 text: why.to_owned(),
                 totals: Totals::default(),
             };
             self.send_once(&told(&self.name, kind, &note, &end))?;
-            Trace::close_left_open(&self.office.store, &note.run, why)?;
+            abandon(&self.office.store, &note.run, Status::Failed, why)?;
             self.inbox.record(|life| life.background.retain(|it| it.run != note.run))?;
         }
         Ok(())

@@ -14,7 +14,7 @@ use crate::{
     guard::{Verdict, decide, exactly},
     model::{AgentName, Asked, MessageId, Protocol, ToolCall, ToolResult, counts_as},
     store::{Activity, StoreError},
-    tools::{Attempt, Caller, Outcome, Prepared, ToolError},
+    tools::{Attempt, Caller, Letter, Outcome, Prepared, ToolError},
 };
 
 /// What became of a call: its result, or what ended it.
@@ -145,7 +145,7 @@ fn withdrawn<T>(
     question: &Question,
     why: Interrupted,
 ) -> Result<Result<T, Interrupted>, StoreError> {
-    if run.meanwhile == Meanwhile::Pause || why == Interrupted::Interrupt {
+    if run.meanwhile == Meanwhile::Pause || why == Interrupted::Interrupt || run.scope.is_late() {
         withdraw(run, question)?;
     }
     Ok(Err(why))
@@ -163,9 +163,7 @@ fn fulfil(
         Outcome::Sent { id, text } => {
             Ok(Ok(ToolResult { sent: Some(id), ..result(call, Ok(text)) }))
         }
-        Outcome::AwaitReply { request, from, at_most } => {
-            Ok(await_reply(run, call, &request, &from, at_most))
-        }
+        Outcome::Ask { letter, at_most } => Ok(ask_member(run, call, letter, at_most)),
         Outcome::Delegate { task, agent_type, description, in_background } => {
             let wish = Wish { task, agent_type, description };
             if in_background {
@@ -234,14 +232,16 @@ fn decide_plan(run: &Run<'_>, call: &ToolCall, approve: bool, reason: String) ->
     ToolResult { decides: Some(approve), ..result(call, Ok(text.trim_end().to_owned())) }
 }
 
-/// Waits for the response to a request. A SHUTDOWN ends the wait at once: nothing is lost by it.
-fn await_reply(
-    run: &Run<'_>,
-    call: &ToolCall,
-    request: &MessageId,
-    from: &AgentName,
-    at_most: Duration,
-) -> Called {
+/// Sends a request and waits for the response. A SHUTDOWN ends the wait at once: nothing is lost by it.
+/// From before it is sent until the response is kept, the response is this run's alone.
+fn ask_member(run: &mut Run<'_>, call: &ToolCall, letter: Letter, at_most: Duration) -> Called {
+    run.awaiting = Some(run.inbox.await_response(&letter.envelope.id));
+    let from = &letter.envelope.to.clone();
+    let request = &match run.office.post.send(run.scope, letter) {
+        Ok(request) => request,
+        Err(ToolError::Failed(why)) => return Ok(result(call, Err(why))),
+        Err(ToolError::Interrupted(why)) => return Err(why),
+    };
     let ask = match run.office.asks.begin(run.name, from) {
         Ok(ask) => ask,
         Err(ring) => {
@@ -255,11 +255,10 @@ fn await_reply(
             return Ok(ToolResult { sent: Some(request.clone()), ..result(call, Err(why)) });
         }
     };
-    let mine = run.inbox.await_response(request);
     run.note(Activity::Waiting, format!("for {from} to answer"));
     let until = run.scope.clock.now().after(at_most);
     let answer = run.scope.wait_lightly(Some(until), || run.inbox.response(request, from));
-    drop((ask, mine));
+    drop(ask);
     run.note(Activity::Working, "after the answer");
     match answer {
         Ok(message) => {

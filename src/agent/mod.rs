@@ -3,6 +3,7 @@
 //! A tool runs only through `dispatch`. An agent's thread blocks in `Scope` alone. Decisions are
 //! pure functions of the conversation and the mailbox; what is here drives them.
 
+mod abandoned;
 mod approval;
 mod asks;
 mod autonomous;

@@ -68,6 +68,8 @@ pub struct Office {
     pub costs: Costs,
     /// What everybody is doing.
     pub statuses: Statuses,
+    /// The way in which its teammates write to each other.
+    pub(super) post: Post,
     /// Who waits for whom.
     pub(super) asks: Asks,
     /// The keys that nobody is told.
@@ -151,6 +153,7 @@ impl Office {
             dead,
             costs,
             statuses,
+            post,
             asks,
             secrets,
             unattended,

@@ -10,7 +10,7 @@ use crate::{
     base::{Interrupted, Scope},
     guard::Rights,
     model::{AgentName, CallId, Mail, Message, MessageId, ToolCall, ToolResult, Turn},
-    store::{Activity, Inbox, Kept, StoreError, Trace},
+    store::{Activity, Awaiting, Inbox, Kept, StoreError, Trace},
     tools::Attempt,
 };
 
@@ -45,6 +45,8 @@ pub struct Run<'a> {
     pub background: &'a Background,
     /// Whether the life before died with work in hand: then so may have the calls that it had begun.
     pub has_died: bool,
+    /// The wait for a response that is not settled yet.
+    pub awaiting: Option<Awaiting>,
     /// Whether somebody wants the whole work ended, where that is a subagent's.
     pub is_interrupted: bool,
 }
@@ -152,7 +154,9 @@ impl Run<'_> {
         let answer = result.answer.clone();
         self.keep(Turn::Result(result))?;
         *self.begun = None;
-        self.settle_answer(answer)
+        self.settle_answer(answer)?;
+        self.awaiting = None;
+        Ok(())
     }
 
     /// The work on a message consumes the answers it waited for when it ends. A task's run pauses for
@@ -228,6 +232,11 @@ pub fn as_mail(message: &Message) -> Mail {
 pub fn cut_off(call: &ToolCall) -> ToolResult {
     let why = "unknown: the daemon stopped during this call; inspect before repeating it";
     failed(call, why.to_owned())
+}
+
+/// The result of a call that was wanted and not begun.
+pub fn not_run(call: &ToolCall) -> ToolResult {
+    failed(call, "not run: the work ended before this call".to_owned())
 }
 
 fn failed(call: &ToolCall, text: String) -> ToolResult {

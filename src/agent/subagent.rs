@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{
     Desk, Ended, ModelLoop, Office, Run, Worker,
+    abandoned::abandon,
     background::{Background, BackgroundEnd, Beside, CANCELLED, What},
     dispatch::{Called, result},
     lineage::Lineage,
@@ -21,7 +22,7 @@ use crate::{
         Message, MessageId, Next, RunId, Status, Tally, Tokens, ToolCall, ToolResult, Turn,
         TypeName, without_metadata,
     },
-    store::{Inbox, RunHead, StoreError, Totals, Trace, TraceHead},
+    store::{Inbox, RunHead, Store, StoreError, Totals, Trace, TraceHead},
     tools::Attempt,
 };
 
@@ -87,6 +88,7 @@ pub fn delegate(
     attempt: Attempt,
 ) -> Result<Called, StoreError> {
     let it = type_of(run, &wish.agent_type);
+    let mut spent = Tokens::default();
     for number in 0..=it.limits.max_retries {
         let id = run_of(run, call, number);
         let child = match Subagent::called_by(run, call, &it, &wish, id, attempt) {
@@ -94,10 +96,13 @@ pub fn delegate(
             Err(refusal) => return Ok(Ok(result(call, Err(refusal)))),
         };
         match child.work_for(run)? {
-            Ok(report) if report.status != Status::Failed || number == it.limits.max_retries => {
-                return Ok(Ok(as_result(call, report)));
+            Ok(report) => {
+                spent += report.spent;
+                let is_last = number == it.limits.max_retries || run.has_to_stop();
+                if report.status != Status::Failed || is_last {
+                    return Ok(Ok(as_result(call, Report { spent, ..report })));
+                }
             }
-            Ok(_) => {}
             Err(why) => return Ok(Err(why)),
         }
     }
@@ -123,7 +128,7 @@ pub fn delegate_in_background(
         Err(refusal) => return Ok(Ok(result(call, Err(refusal)))),
     };
     let name = short_name("subagent", &id);
-    let started = format!("Subagent {name} started in the background.");
+    let started = format!("Subagent {name} started in the background.{}", told_how(run));
     // One that a crash has cut off was told as failed when its teammate came back.
     let was_begun = attempt == Attempt::Again
         && run.office.store.conversation(&id)?.has_mail(run.name, &child.work.envelope.id);
@@ -161,10 +166,15 @@ pub fn send_to(
         Err(refusal) => return Ok(Ok(result(call, Err(refusal)))),
     };
     let wish = Wish { task: message, agent_type: it.name.clone(), description: None };
-    match Subagent::called_by(run, call, &it, &wish, id, attempt) {
-        Ok(child) => Ok(child.work_for(run)?.map(|report| as_result(call, report))),
-        Err(refusal) => Ok(Ok(result(call, Err(refusal)))),
+    let child = match Subagent::called_by(run, call, &it, &wish, id, attempt) {
+        Ok(child) => child,
+        Err(refusal) => return Ok(Ok(result(call, Err(refusal)))),
+    };
+    if child.is_amid_other_work(&run.office.store)? {
+        let why = "what it was last given has not ended, and nobody goes on with it; begin another";
+        return Ok(Ok(result(call, Err(why.to_owned()))));
     }
+    Ok(child.work_for(run)?.map(|report| as_result(call, report)))
 }
 
 /// The finished subagent of this run that `given` means, and its type.
@@ -177,13 +187,9 @@ fn own_subagent(
     let runs = if begin.len() < 3 { Vec::new() } else { store.runs_beginning(begin)? };
     let mut own = Vec::new();
     for id in runs {
-        let kept = store.conversation(&id)?;
-        let is_own = kept
-            .head()
-            .is_some_and(|head| head.agent == *run.name && head.parent == run.lineage.run);
-        if let Some(head) = kept.head().filter(|_| is_own) {
-            own.push((id, head.agent_type.clone()));
-        }
+        let head = store.run_head(&id)?;
+        let is_own = |head: &RunHead| head.agent == *run.name && head.parent == run.lineage.run;
+        own.extend(head.filter(is_own).map(|head| (id, head.agent_type)));
     }
     let shown = crate::base::text::headline(given, 80);
     let [(id, type_name)] = own.as_slice() else {
@@ -247,6 +253,15 @@ impl Subagent {
         })
     }
 
+    /// Whether its conversation holds work that has not ended and is not this.
+    fn is_amid_other_work(&self, store: &Store) -> Result<bool, StoreError> {
+        let kept = store.conversation(&self.lineage.run)?;
+        let is_this =
+            |turn: &Turn| matches!(turn, Turn::Mail(it) if it.id == self.work.envelope.id);
+        let in_hand = kept.conversation().in_hand();
+        Ok(!in_hand.is_empty() && !in_hand.iter().any(is_this))
+    }
+
     fn in_background(self) -> Self {
         Self { desk: self.desk.fail_closed(), lineage: self.lineage.in_background(), ..self }
     }
@@ -285,23 +300,12 @@ impl Subagent {
         let worked = self.work(host);
         let (status, text, totals) = match worked {
             Ok(Ok(report)) => (report.status, report.text, report.totals),
-            Ok(Err(_)) => {
-                let why = CANCELLED.to_owned();
-                self.close(host, &why);
-                (Status::Stopped, why, Totals::default())
-            }
-            Err(why) => {
-                let why = format!("it could not go on: {why}");
-                self.close(host, &why);
-                (Status::Failed, why, Totals::default())
-            }
+            Ok(Err(_)) => (Status::Stopped, CANCELLED.to_owned(), Totals::default()),
+            Err(why) => (Status::Failed, format!("it could not go on: {why}"), Totals::default()),
         };
+        // What ended by itself has nothing left to end; what can't be written now is refused later.
+        drop(abandon(&host.office.store, &self.lineage.run, status, &text));
         BackgroundEnd { status, text, totals }
-    }
-
-    /// A trace is for people: that it can't be closed ends nothing.
-    fn close(&self, host: &Host<'_>, why: &str) {
-        drop(Trace::close_left_open(&host.office.store, &self.lineage.run, why));
     }
 
     /// Works until its piece of work has ended, or it has to stop or pause.
@@ -331,6 +335,7 @@ impl Subagent {
                 lineage: &self.lineage,
                 background: host.background,
                 has_died: host.has_died,
+                awaiting: None,
                 is_interrupted: false,
             };
             let ended = ModelLoop.handle(&mut run)?;
@@ -381,6 +386,12 @@ impl Subagent {
         );
         Report { status: end.status, text, spent: tokens, totals: trace.with_children() }
     }
+}
+
+/// How whoever begins something in the background hears of its end, where that is not by mail: a
+/// subagent has none.
+pub fn told_how(run: &Run<'_>) -> &'static str {
+    if run.lineage.depth == 0 { "" } else { " Ask background_check for its end." }
 }
 
 /// The word for an end in a trace.

@@ -54,6 +54,7 @@ impl AutonomousAgent {
             match self.go_on(&mut it)? {
                 Ended::Paused => {
                     if let Some(step) = self.answer_meanwhile(&it)? {
+                        it.trace.end("failed", "given back");
                         return Ok(step);
                     }
                 }
@@ -160,6 +161,7 @@ impl AutonomousAgent {
             lineage: &it.lineage,
             background: &self.background,
             has_died: self.has_died,
+            awaiting: None,
             is_interrupted: false,
         };
         let ended = ModelLoop.handle(&mut run)?;

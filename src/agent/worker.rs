@@ -48,16 +48,18 @@ impl Ended {
 }
 
 impl Ended {
-    /// The same, or the end of a work whose time is over while nobody has stopped `above` it.
+    /// The same, or the end of a work whose time is over, or that of whoever called it from `above`,
+    /// while nobody has stopped them.
     #[must_use]
     pub fn or_late(self, run: &Run<'_>, above: &Scope) -> Self {
-        let limit = run.desk.agent_type.limits.timeout;
-        match (self, limit) {
-            (Self::Stopping, Some(limit)) if run.scope.is_late() && !above.has_to_stop() => {
-                Self::unfinished(run, &format!("timed out after {} s", limit.as_secs()))
-            }
-            (ended, _) => ended,
+        if self != Self::Stopping || !run.scope.is_late() || above.is_stopped() {
+            return self;
         }
+        let limit = run.desk.agent_type.limits.timeout.filter(|_| !above.is_late());
+        let why = limit.map_or("stopped with the time of its caller".to_owned(), |limit| {
+            format!("timed out after {} s", limit.as_secs())
+        });
+        Self::unfinished(run, &why)
     }
 }
 

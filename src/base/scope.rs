@@ -66,9 +66,14 @@ impl Scope {
         self.deadline.is_some_and(|deadline| deadline <= self.clock.now())
     }
 
+    /// Whether somebody wants the run ended before its work is.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.stop.requested(), Some(Haste::Grace(_) | Haste::Now))
+    }
+
     /// Whether whatever waits here shall end before it begins anything more.
     pub fn has_to_stop(&self) -> bool {
-        matches!(self.stop.requested(), Some(Haste::Grace(_) | Haste::Now)) || self.is_late()
+        self.is_stopped() || self.is_late()
     }
 
     /// Waits for `ready` to give something, until `until`; a stop with grace lets it go on for the

@@ -23,6 +23,8 @@ pub struct Stop(Arc<Node>);
 
 struct Node {
     wake: Option<Wake>,
+    /// Held so that a wish reaches what is below although nobody holds the middle any more.
+    _above: Option<Stop>,
     state: Mutex<State>,
 }
 
@@ -35,7 +37,7 @@ struct State {
 impl Stop {
     /// The topmost stop, which wakes nobody itself.
     pub fn root() -> Self {
-        Self(Arc::new(Node { wake: None, state: Mutex::default() }))
+        Self(Arc::new(Node { wake: None, _above: None, state: Mutex::default() }))
     }
 
     /// A stop below this one: raised with it, and raised alone without it.
@@ -44,7 +46,11 @@ impl Stop {
         let mut state = self.0.state.lock();
         state.below.retain(|node| node.strong_count() > 0);
         let inherited = State { haste: state.haste, below: Vec::new() };
-        let node = Arc::new(Node { wake: Some(wake.clone()), state: Mutex::new(inherited) });
+        let node = Arc::new(Node {
+            wake: Some(wake.clone()),
+            _above: Some(self.clone()),
+            state: Mutex::new(inherited),
+        });
         state.below.push(Arc::downgrade(&node));
         Self(node)
     }
@@ -83,5 +89,13 @@ mod tests {
         root.request(Haste::Drain);
         assert_eq!((left.requested(), right.requested()), (Some(Haste::Now), Some(Haste::Drain)));
         assert_eq!(root.child(&wake).requested(), Some(Haste::Drain));
+    }
+
+    #[test]
+    fn a_stop_reaches_what_is_below_a_middle_that_is_gone() {
+        let (wake, root) = (Wake::default(), Stop::root());
+        let lowest = root.child(&wake).child(&wake);
+        root.request(Haste::Now);
+        assert_eq!(lowest.requested(), Some(Haste::Now));
     }
 }

@@ -22,6 +22,17 @@ pub struct RunHead {
     pub parent: RunId,
 }
 
+impl RunHead {
+    /// Reads the head of a run's conversation alone.
+    pub(super) fn read(store: &Store, run: &RunId) -> Result<Option<Self>, StoreError> {
+        let journal = store.journals.open(&layout::conversation(run))?;
+        let batch = journal.read(journal.start()?, 1)?;
+        let bodies = batch.lines.into_iter().filter_map(|line| line.body.ok());
+        let mut read = bodies.filter_map(|body| serde_json::from_str::<Read>(&body).ok());
+        Ok(read.find_map(|line| line.run))
+    }
+}
+
 /// A conversation and its journal, which it alone writes.
 pub struct Kept {
     head: Option<RunHead>,

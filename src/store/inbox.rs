@@ -6,6 +6,8 @@
 
 mod answers;
 
+pub use answers::Awaiting;
+
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
@@ -223,7 +225,8 @@ impl Inbox {
         Ok(tries)
     }
 
-    /// Consumes messages whose effects are all done, and lets go of the one in hand.
+    /// Consumes messages whose effects are all done, and lets go of the one in hand where it is one
+    /// of them.
     pub fn settle(&self, messages: &[Message]) -> Result<(), StoreError> {
         self.0.lock().settle(messages, |_| {})
     }
@@ -307,10 +310,11 @@ impl State {
                 }
             }
             life.advance(front);
-            life.taken = None;
+            // What is settled beside the message in hand does not put that down.
+            life.taken.take_if(|taken| places.contains(&taken.at));
             change(life);
         })?;
-        self.begun = None;
+        self.begun.take_if(|begun| places.contains(begun));
         self.window.retain(|it| !places.contains(&it.at));
         self.urgent.retain(|it| !places.contains(&it.at));
         let cursor = self.log.life().cursor;

@@ -29,7 +29,7 @@ pub use costs::{
 };
 pub use cursors::Cursors;
 pub use dead::{DeadEntry, DeadLetters, News};
-pub use inbox::{Inbox, Rebirth};
+pub use inbox::{Awaiting, Inbox, Rebirth};
 pub use layout::{MAILBOX_FOLDER, find_root};
 pub use lives::{LifeLog, Lives};
 pub use reader::{DeadLine, Entry, MailReader};
@@ -185,6 +185,11 @@ impl Store {
     /// The conversation of a run of its own, which is begun where it is new.
     pub fn conversation_of(&self, run: &RunId, head: &RunHead) -> Result<Kept, StoreError> {
         Kept::begin(self, run, head)
+    }
+
+    /// What a run of its own is; none where it has no conversation, or one that can't be read.
+    pub fn run_head(&self, run: &RunId) -> Result<Option<RunHead>, StoreError> {
+        RunHead::read(self, run)
     }
 
     /// The runs with a conversation whose ids begin so.

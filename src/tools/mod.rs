@@ -178,12 +178,10 @@ pub enum Outcome {
         /// Why.
         reason: String,
     },
-    /// The response to a request shall be waited for; it is the result.
-    AwaitReply {
+    /// A request shall be sent and its response waited for; that is the result.
+    Ask {
         /// The request.
-        request: MessageId,
-        /// Who was asked.
-        from: AgentName,
+        letter: Letter,
         /// How long to wait.
         at_most: Duration,
     },

@@ -26,6 +26,7 @@ pub struct Post {
 }
 
 /// A message of an agent that is to be sent once, however often its call runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Letter {
     /// What is sent.
     pub envelope: Envelope,

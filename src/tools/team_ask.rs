@@ -54,14 +54,10 @@ impl Tool for TeamAsk {
         let at_most = Duration::from_secs(timeout_s.unwrap_or(WAIT_S).max(1));
         let preview = format!("ask {to}: {}", headline(&content, 200));
         let letter = self.0.letter(caller, &to, Kind::Request, content)?;
-        let post = self.0.clone();
         Ok(Prepared {
             accesses: Vec::new(),
             preview,
-            run: Box::new(move |scope| {
-                let request = post.send(scope, letter)?;
-                Ok(Outcome::AwaitReply { request, from: to, at_most })
-            }),
+            run: Box::new(move |_| Ok(Outcome::Ask { letter, at_most })),
         })
     }
 }
