@@ -13,6 +13,7 @@ mod cli;
 mod clis;
 mod hosting;
 mod crash;
+mod cut_off;
 mod dice;
 mod kills;
 mod life;
