@@ -21,6 +21,7 @@ mod mail;
 mod model_kills;
 mod model_server;
 mod models;
+mod model_faults;
 mod plans;
 mod questions;
 mod readme;

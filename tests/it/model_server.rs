@@ -4,7 +4,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    net::{TcpListener, TcpStream},
+    net::{Shutdown, TcpListener, TcpStream},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -18,6 +18,8 @@ use crate::dice::Dice;
 
 /// What each whole answer says that it took: tokens read anew, from the cache, into it, and written.
 pub const USAGE: [u64; 4] = [60, 30, 10, 10];
+/// What the vendor has thought and shows to nobody.
+pub const HIDDEN: &str = "RW5jcnlwdGVk/+=";
 /// What the model has thought, and its vendor's mark that it has.
 pub const THOUGHT: (&str, &str) = ("hm: \u{1F914} \"so\"", "c2lnbmF0dXJl+/=");
 
@@ -41,6 +43,10 @@ pub enum Play {
     Stall(Saying),
     /// Sends about half of the stream and closes the connection.
     Break(Saying),
+    /// Sends about half of the stream, closes its side of the connection and goes on reading.
+    HalfClose(Saying),
+    /// Sends about half of the stream, then an error as an event.
+    Fail(Saying, Value),
     /// Answers with a status, headers, and a body: refuses, mostly.
     Answer(u16, &'static str, String),
 }
@@ -169,6 +175,7 @@ struct State {
     asked: AtomicUsize,
     whole: AtomicUsize,
     stalled: AtomicUsize,
+    connections: AtomicUsize,
     wrong: Mutex<Vec<String>>,
     seen: Mutex<Vec<Value>>,
     dice: Mutex<Dice>,
@@ -184,6 +191,7 @@ impl ModelServer {
             asked: AtomicUsize::new(0),
             whole: AtomicUsize::new(0),
             stalled: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
             wrong: Mutex::default(),
             seen: Mutex::default(),
             dice: Mutex::new(Dice::seeded()),
@@ -191,7 +199,9 @@ impl ModelServer {
         let all = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
+                stream.set_nodelay(true).unwrap();
                 let state = Arc::clone(&all);
+                state.connections.fetch_add(1, Ordering::SeqCst);
                 std::thread::spawn(move || {
                     let mut reader = BufReader::new(stream.try_clone().unwrap());
                     while let Some(body) = read(&mut reader) {
@@ -220,6 +230,11 @@ impl ModelServer {
         self.state.stalled.load(Ordering::SeqCst)
     }
 
+    /// How many connections were made.
+    pub fn connections(&self) -> usize {
+        self.state.connections.load(Ordering::SeqCst)
+    }
+
     /// The bodies of all requests.
     pub fn seen(&self) -> Vec<Value> {
         self.state.seen.lock().clone()
@@ -238,10 +253,12 @@ impl State {
         self.seen.lock().push(body.clone());
         let asked = Asked { number, body, wire };
         self.wrong.lock().extend(asked.faults());
-        let (saying, ends) = match (self.think)(&asked) {
-            Play::Say(saying) => (saying, 2),
-            Play::Stall(saying) => (saying, 1),
-            Play::Break(saying) => (saying, 0),
+        let (saying, end) = match (self.think)(&asked) {
+            Play::Say(saying) => (saying, End::Whole),
+            Play::Stall(saying) => (saying, End::Stall),
+            Play::Break(saying) => (saying, End::Break),
+            Play::HalfClose(saying) => (saying, End::HalfClose),
+            Play::Fail(saying, error) => (saying, End::Fail(error)),
             Play::Answer(status, headers, body) => {
                 let length = body.len();
                 let head =
@@ -249,35 +266,77 @@ impl State {
                 return stream.write_all((head + &body).as_bytes()).ok();
             }
         };
-        let answer = match wire {
+        let events = match wire {
             Wire::Chat => chat(number, saying),
             Wire::Messages => messages(number, saying),
         };
-        let answer = answer.as_bytes();
-        let length = if ends == 2 { answer.len() } else { answer.len() / 2 };
+        let (answer, length) = end.cut(wire, &events);
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
-        write!(stream, "{head}Content-Length: {}\r\n\r\n", answer.len()).ok()?;
-        let mut rest = &answer[..length];
+        write!(stream, "{head}Content-Length: {length}\r\n\r\n").ok()?;
+        let mut rest = answer.as_bytes();
         while !rest.is_empty() {
             let some = 1 + usize::try_from(self.dice.lock().below(97)).unwrap();
             let (piece, behind) = rest.split_at(some.min(rest.len()));
             stream.write_all(piece).ok()?;
             rest = behind;
         }
-        match ends {
-            2 => drop(self.whole.fetch_add(1, Ordering::SeqCst)),
-            1 => {
+        let waits = || BufReader::new(stream).read_line(&mut String::new());
+        match end {
+            End::Whole => {
+                self.whole.fetch_add(1, Ordering::SeqCst);
+                return Some(());
+            }
+            End::Fail(_) => return Some(()),
+            End::Stall => {
                 self.stalled.fetch_add(1, Ordering::SeqCst);
                 // The client says no more, and goes.
-                let _ = BufReader::new(stream).read_line(&mut String::new());
-                return None;
+                let _ = waits();
             }
-            _ => {
-                let _ = stream.shutdown(std::net::Shutdown::Both);
-                return None;
+            End::HalfClose => {
+                let _ = stream.shutdown(Shutdown::Write);
+                let _ = waits();
+            }
+            End::Break => drop(stream.shutdown(Shutdown::Both)),
+        }
+        None
+    }
+}
+
+/// How an answer ends.
+enum End {
+    Whole,
+    Stall,
+    Break,
+    HalfClose,
+    Fail(Value),
+}
+
+impl End {
+    /// What is sent, and the length that was promised.
+    fn cut(&self, wire: Wire, events: &[String]) -> (String, usize) {
+        let whole = events.concat();
+        // The half as bytes lies within an event, most of the time.
+        let half = (0..=whole.len() / 2).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
+        match self {
+            Self::Whole => (whole.clone(), whole.len()),
+            Self::Stall | Self::Break | Self::HalfClose => (whole[..half].to_owned(), whole.len()),
+            Self::Fail(error) => {
+                let error = match wire {
+                    Wire::Chat => format!("data: {error}\n\n"),
+                    Wire::Messages => format!("event: error\ndata: {error}\n\n"),
+                };
+                let sent = events[..events.len() / 2].concat() + &error;
+                (sent.clone(), sent.len())
             }
         }
-        Some(())
+    }
+}
+
+impl Drop for ModelServer {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.is_content();
+        }
     }
 }
 
@@ -308,7 +367,7 @@ fn halves(input: &Value) -> (String, String) {
     (first.to_owned(), second.to_owned())
 }
 
-fn chat(number: usize, (text, calls): Saying) -> String {
+fn chat(number: usize, (text, calls): Saying) -> Vec<String> {
     let mut events =
         vec![json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]})];
     let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
@@ -328,11 +387,11 @@ fn chat(number: usize, (text, calls): Saying) -> String {
     let details = json!({"cached_tokens": from_cache});
     events.push(json!({"choices": [], "usage": {"prompt_tokens": read,
         "completion_tokens": written, "prompt_tokens_details": details}}));
-    let lines: Vec<String> = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    lines.concat() + "data: [DONE]\n\n"
+    let lines = events.iter().map(|event| format!("data: {event}\n\n"));
+    lines.chain(["data: [DONE]\n\n".to_owned()]).collect()
 }
 
-fn messages(number: usize, (text, calls): Saying) -> String {
+fn messages(number: usize, (text, calls): Saying) -> Vec<String> {
     let [anew, from_cache, into_cache, written] = USAGE;
     let usage = json!({"input_tokens": anew, "cache_read_input_tokens": from_cache,
         "cache_creation_input_tokens": into_cache, "output_tokens": 1});
@@ -341,13 +400,18 @@ fn messages(number: usize, (text, calls): Saying) -> String {
     let mut events = vec![json!({"type": "message_start", "message": message})];
     let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
     let (thought, mark) = THOUGHT;
-    let mut blocks = vec![(
-        json!({"type": "thinking", "thinking": "", "signature": ""}),
-        vec![
-            json!({"type": "thinking_delta", "thinking": thought}),
-            json!({"type": "signature_delta", "signature": mark}),
-        ],
-    )];
+    let (mark, its_end) = mark.split_at(mark.len() / 2);
+    let mut blocks = vec![
+        (
+            json!({"type": "thinking", "thinking": "", "signature": ""}),
+            vec![
+                json!({"type": "thinking_delta", "thinking": thought}),
+                json!({"type": "signature_delta", "signature": mark}),
+                json!({"type": "signature_delta", "signature": its_end}),
+            ],
+        ),
+        (json!({"type": "redacted_thinking", "data": HIDDEN}), Vec::new()),
+    ];
     if !text.is_empty() {
         let delta = json!({"type": "text_delta", "text": text});
         blocks.push((json!({"type": "text", "text": ""}), vec![delta]));
@@ -376,4 +440,42 @@ fn messages(number: usize, (text, calls): Saying) -> String {
     let line =
         |event: &Value| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap());
     events.iter().map(line).collect()
+}
+
+#[test]
+fn the_server_notices_calls_without_exactly_one_result() {
+    let faults = |wire, messages: Value| {
+        let asked = Asked { number: 0, body: json!({"messages": messages}), wire };
+        asked.faults().join("; ")
+    };
+    let text = json!({"type": "text", "text": "x"});
+    let first = json!({"role": "user", "content": [text]});
+    let calls = ["a", "b"].map(|id| json!({"type": "tool_use", "id": id}));
+    let calls = json!({"role": "assistant", "content": calls});
+    let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id});
+    let check = |content: Value| {
+        let last = json!({"role": "user", "content": content});
+        faults(Wire::Messages, json!([first, calls, last]))
+    };
+    assert_eq!(check(json!([result("b"), result("a"), text])), "");
+    assert_eq!(check(json!([result("a")])), "no result of b");
+    let twice = check(json!([result("a"), result("b"), result("a")]));
+    assert_eq!(twice, "a result of no open call: a");
+    let late = check(json!([result("a"), text, result("b")]));
+    assert_eq!(late, "no result of b; a result of no open call: b");
+    let none = json!({"role": "user", "content": [result("a")]});
+    assert_eq!(faults(Wire::Messages, json!([first, none])), "a result of no open call: a");
+
+    let user = json!({"role": "user", "content": "x"});
+    let calls = json!({"role": "assistant", "tool_calls": [{"id": "a"}, {"id": "b"}]});
+    let result = |id: &str| json!({"role": "tool", "tool_call_id": id});
+    let check = |last: Vec<Value>| {
+        let messages = [vec![user.clone(), calls.clone()], last].concat();
+        faults(Wire::Chat, json!(messages))
+    };
+    assert_eq!(check(vec![result("a"), result("b"), user.clone()]), "");
+    assert_eq!(check(vec![result("a"), user.clone()]), "no result of b");
+    let twice = check(vec![result("a"), result("b"), result("b")]);
+    assert_eq!(twice, "a result of no open call: b");
+    assert_eq!(faults(Wire::Chat, json!([user, result("a")])), "a result of no open call: a");
 }

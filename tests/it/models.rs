@@ -13,15 +13,15 @@ use crate::{
     team::Team,
 };
 
-const BOTH: [Wire; 2] = [Wire::Chat, Wire::Messages];
+pub const BOTH: [Wire; 2] = [Wire::Chat, Wire::Messages];
 /// Prices of tokens read, written, put into the cache and read from it, and the key of each server.
 const SETTINGS: &str = r#""provider": "local", "prices": {"m":
     {"input": 2, "output": 10, "cache_write": 2.5, "cache_read": 0.2}}, "#;
-const KEY: &str = "sk-of-the-test-server";
+pub const KEY: &str = "sk-of-the-test-server";
 
 /// What a call costs in millionths of a dollar: 70 tokens read anew and 30 from the cache and 10
 /// written; or 60, 30, 10 and 10 put into the cache.
-fn price(wire: Wire) -> u64 {
+pub fn price(wire: Wire) -> u64 {
     match wire {
         Wire::Chat => 140 + 6 + 100,
         Wire::Messages => 120 + 6 + 25 + 100,
@@ -29,7 +29,7 @@ fn price(wire: Wire) -> u64 {
 }
 
 /// A team that thinks with `server`. `rest` is what its file says beside that.
-fn team_with(server: &ModelServer, rest: &str) -> Team {
+pub fn team_with(server: &ModelServer, rest: &str) -> Team {
     let (kind, path) = match server.wire {
         Wire::Chat => ("openai", "/v1"),
         Wire::Messages => ("anthropic", ""),
@@ -43,18 +43,18 @@ fn team_with(server: &ModelServer, rest: &str) -> Team {
     team
 }
 
-const ALONE: &str = r#""permission_mode": "bypass", "teammates": {"lead": {}}"#;
+pub const ALONE: &str = r#""permission_mode": "bypass", "teammates": {"lead": {}}"#;
 
-fn said(text: &str) -> Saying {
+pub fn said(text: &str) -> Saying {
     (text.to_owned(), Vec::new())
 }
 
-fn says(text: &str) -> Play {
+pub fn says(text: &str) -> Play {
     Play::Say(said(text))
 }
 
 /// A lead that delegates, asks the scout and answers; a tester that submits a plan and runs.
-fn thinking(asked: &Asked) -> Saying {
+pub fn thinking(asked: &Asked) -> Saying {
     let done = asked.results();
     if asked.system().contains("You search and read") {
         return match done {
@@ -83,7 +83,7 @@ fn thinking(asked: &Asked) -> Saying {
     }
 }
 
-const THREE: &str = r#""teammates": {"lead": {"role": "leads"}, "scout": {"type": "explore"},
+pub const THREE: &str = r#""teammates": {"lead": {"role": "leads"}, "scout": {"type": "explore"},
     "tester": {"permission_mode": "bypass", "plan_required": true, "approver": "lead"}}"#;
 
 /// The rows of `cost`, and a sum over them.
@@ -167,7 +167,7 @@ fn a_follow_up_joins_between_two_rounds_and_a_kill_in_between_doubles_nothing() 
 }
 
 /// The blocks of thinking in a request of the messages' wire.
-fn thoughts(request: &Value) -> Vec<&Value> {
+pub fn thoughts(request: &Value) -> Vec<&Value> {
     let messages = request["messages"].as_array().unwrap().iter();
     let blocks = messages.flat_map(|it| it["content"].as_array().unwrap());
     blocks.filter(|block| block["type"] == "thinking").collect()
@@ -267,7 +267,7 @@ fn down_ends_a_call_that_stands_still_one_that_waits_and_one_that_is_held_back()
 
 /// A team of one on a server that answers the first requests so, then `done`; how many it was sent,
 /// and what the team answered.
-fn after(
+pub fn after(
     wire: Wire,
     first: impl Fn(usize) -> Option<Play> + Send + Sync + 'static,
 ) -> (usize, Value) {
@@ -292,7 +292,7 @@ fn after(
     (server.asked(), answer)
 }
 
-fn refused(status: u16, kind: &str, text: &str) -> Play {
+pub fn refused(status: u16, kind: &str, text: &str) -> Play {
     let error = json!({"type": "error", "error": {"type": kind, "message": text}});
     Play::Answer(status, "Retry-After: 0\r\nContent-Type: application/json\r\n", error.to_string())
 }
