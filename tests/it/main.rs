@@ -20,6 +20,7 @@ mod life;
 mod mail;
 mod model_kills;
 mod model_server;
+mod model_streams;
 mod models;
 mod model_faults;
 mod plans;

@@ -6,7 +6,8 @@ use std::{fs, path::Path};
 use serde_json::{Value, json};
 
 use crate::{
-    model_server::{Asked, HIDDEN, ModelServer, Play, THOUGHT, Wire},
+    model_server::{Asked, ModelServer, Play, Wire},
+    model_streams::{HIDDEN, THOUGHT},
     models::{
         ALONE, BOTH, KEY, THREE, after, price, refused, said, says, team_with, thinking, thoughts,
     },

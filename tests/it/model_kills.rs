@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{
     dice::{Dice, pass},
-    model_server::{Asked, ModelServer, Play, USAGE, Wire},
+    model_server::{Asked, ModelServer, Play, Wire},
+    model_streams::USAGE,
     team::Team,
 };
 

@@ -9,7 +9,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    model_server::{Asked, ModelServer, Play, Saying, THOUGHT, Wire},
+    model_server::{Asked, ModelServer, Play, Wire},
+    model_streams::{Saying, THOUGHT},
     team::Team,
 };
 
