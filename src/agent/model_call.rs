@@ -86,12 +86,9 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     Ok(Asked::Reply(reply))
 }
 
-/// Says what the call waits for, if for anything; what runs in the background is not what its
-/// teammate waits for.
+/// Says what the call waits for, if for anything.
 fn hold(run: &Run<'_>, why: Option<String>) {
-    if !run.lineage.is_background {
-        run.office.statuses.hold(run.name, why);
-    }
+    run.office.statuses.hold(run.name, &run.lineage.run, why);
 }
 
 fn priced_by(run: &Run<'_>) -> PricedBy {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Store, StoreError, UsedUp};
 use crate::{
     base::FileError,
-    model::{AgentName, Cost, MessageId, Status},
+    model::{AgentName, Cost, MessageId, RunId, Status},
 };
 
 const FILE: &str = "status.json";
@@ -54,9 +54,12 @@ pub struct TeammateStatus {
     pub since: String,
     /// On what, for whom, or why, in a few words.
     pub about: String,
-    /// What its call of a model waits for, where it does.
+    /// What its calls of a model wait for: of several, of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held: Option<String>,
+    /// The same, by the run that makes the call.
+    #[serde(skip)]
+    pub holds: BTreeMap<RunId, String>,
     /// The message it works on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<MessageId>,
@@ -179,12 +182,19 @@ impl Statuses {
         });
     }
 
-    /// What the call of a model by `name` waits for from now on, if for anything.
-    pub fn hold(&self, name: &AgentName, waits: Option<String>) {
-        let known = self.all.lock().get(name).and_then(|status| status.held.clone());
-        if known != waits {
-            self.update(name, |status| status.held = waits);
+    /// What the call of a model in `run` of `name` waits for from now on, if for anything.
+    pub fn hold(&self, name: &AgentName, run: &RunId, waits: Option<String>) {
+        let known = self.all.lock().get(name).and_then(|status| status.holds.get(run).cloned());
+        if known == waits {
+            return;
         }
+        self.update(name, |status| {
+            match waits {
+                Some(waits) => drop(status.holds.insert(run.clone(), waits)),
+                None => drop(status.holds.remove(run)),
+            }
+            status.held = status.holds.values().next().cloned();
+        });
     }
 
     /// Changes what is known of `name`.
@@ -196,6 +206,7 @@ impl Statuses {
                 since: self.store.now().to_string(),
                 about: String::new(),
                 held: None,
+                holds: BTreeMap::new(),
                 message: None,
                 question: None,
                 last: None,
@@ -210,5 +221,33 @@ impl Statuses {
             change(status);
         }
         (self.changed)();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        base::{Clock, Folder, Timestamp},
+        journal::memory::MemoryJournals,
+    };
+
+    #[test]
+    fn what_one_run_waits_for_is_shown_until_no_run_waits() {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = Folder::make(&temp.path().canonicalize().unwrap().join(".mailbox")).unwrap();
+        let journals = Arc::new(MemoryJournals::default());
+        let store = Store::on(journals, folder, Clock::fake(Timestamp(0))).unwrap();
+        let statuses = Statuses::new(&store, Arc::new(|| {}));
+        let (name, runs) = (AgentName::named("lead"), ["a", "b"].map(|it| RunId::new(it).unwrap()));
+        let hold = |run: &RunId, why: Option<&str>| {
+            statuses.hold(&name, run, why.map(str::to_owned));
+            statuses.all().get(&name).and_then(|status| status.held.clone()).unwrap_or_default()
+        };
+        assert_eq!(hold(&runs[0], None), "");
+        assert_eq!(hold(&runs[1], Some("until ten")), "until ten");
+        assert_eq!(hold(&runs[0], Some("until nine")), "until nine");
+        assert_eq!(hold(&runs[0], None), "until ten");
+        assert_eq!(hold(&runs[1], None), "");
     }
 }
