@@ -6,7 +6,9 @@ use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf, sync::Arc};
 use crate::{
     base::Clock,
     model::{AgentName, AgentType, Preset, ProviderEntry, ProviderKind, Team, Teammate},
-    provider::{Clerk, CommandIo, Provider, ProviderConfig, Secret, Settings, Thinking, open},
+    provider::{
+        Clerk, CommandIo, Provider, ProviderConfig, Secret, Settings, Thinking, Ways, open_on,
+    },
 };
 
 /// The model of Anthropic's where nothing else is said.
@@ -35,7 +37,7 @@ const OF_PROGRAMS: [&str; 12] = [
 /// The providers of a team, as far as they were asked for.
 pub struct Thinkers<'a> {
     team: &'a Team,
-    clock: Clock,
+    ways: Ways,
     /// Where programs start.
     workspace: PathBuf,
     /// The mailbox folder.
@@ -54,7 +56,8 @@ impl<'a> Thinkers<'a> {
         folder: PathBuf,
         env: BTreeMap<OsString, OsString>,
     ) -> Self {
-        Self { team, clock, workspace, folder, env, made: BTreeMap::new() }
+        let ways = Ways::new(clock);
+        Self { team, ways, workspace, folder, env, made: BTreeMap::new() }
     }
 
     /// Who thinks for a teammate.
@@ -127,7 +130,7 @@ impl<'a> Thinkers<'a> {
             (Some(preset), Some(whose)) => self.program(preset, &entry, model, whose)?,
             _ => self.config(&entry, model)?,
         };
-        let made = open(&config, &self.clock).map_err(|why| format!("provider {name}: {why}"))?;
+        let made = open_on(&config, &self.ways).map_err(|why| format!("provider {name}: {why}"))?;
         self.made.insert(key, Arc::clone(&made));
         Ok(made)
     }

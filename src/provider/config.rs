@@ -2,23 +2,16 @@
 
 use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 
-use ureq::http::Uri;
-
 use super::{
-    Limiter, Patience, Provider, Retrying, Secret,
+    Patience, Provider, Retrying, Secret, Ways,
     anthropic::Anthropic,
     cli::{Cli, not_there},
     command::Command,
-    http::{Bounds, Http},
     openai::OpenAi,
     program::Program,
-    proxy::proxy_for,
-    wire::Wire,
 };
 use crate::{base::Clock, model::Preset};
 
-/// How many calls to one vendor may be under way at a time.
-const MOST_IN_FLIGHT: usize = 32;
 /// At how many tokens a conversation is shortened, where nothing is said about it: the models of
 /// today read 128,000 and more.
 const COMPACT_AT: u64 = 100_000;
@@ -157,8 +150,14 @@ pub enum CommandIo {
     Text,
 }
 
-/// Makes the provider. Whoever shares it shares its limits, so a team opens each once.
+/// Makes a provider that shares nothing with others.
 pub fn open(config: &ProviderConfig, clock: &Clock) -> Result<Arc<dyn Provider>, String> {
+    open_on(config, &Ways::new(clock.clone()))
+}
+
+/// Makes a provider that shares connections and limits with those that take the same of `ways`.
+pub fn open_on(config: &ProviderConfig, ways: &Ways) -> Result<Arc<dyn Provider>, String> {
+    let clock = ways.clock();
     match config {
         ProviderConfig::Anthropic { base_url, key, settings } => {
             if key.expose().is_empty() {
@@ -168,7 +167,7 @@ pub fn open(config: &ProviderConfig, clock: &Clock) -> Result<Arc<dyn Provider>,
             let make = |model: &str| {
                 // Accept the address with or without its version.
                 let base = trimmed(base).trim_end_matches("/v1");
-                let wire = wire(&format!("{base}/v1/messages"), Some(key), clock)?;
+                let wire = ways.to(&format!("{base}/v1/messages"), Some(key), model)?;
                 Ok(Anthropic::new(wire, model, settings))
             };
             Ok(Arc::new(retrying(make, settings, clock)?))
@@ -180,7 +179,7 @@ pub fn open(config: &ProviderConfig, clock: &Clock) -> Result<Arc<dyn Provider>,
             }
             let make = |model: &str| {
                 let url = format!("{}/chat/completions", trimmed(base));
-                Ok(OpenAi::new(wire(&url, key.as_ref(), clock)?, model, settings))
+                Ok(OpenAi::new(ways.to(&url, key.as_ref(), model)?, model, settings))
             };
             Ok(Arc::new(retrying(make, settings, clock)?))
         }
@@ -232,31 +231,6 @@ fn retrying<P: Provider>(
 
 fn trimmed(base: &str) -> &str {
     base.trim().trim_end_matches('/')
-}
-
-/// The way to `url`, which names a server that can be called.
-fn wire(url: &str, key: Option<&Secret>, clock: &Clock) -> Result<Wire, String> {
-    let wrong = || "base_url is no address such as http://localhost:11434/v1".to_owned();
-    let target: Uri = url.parse().map_err(|_| wrong())?;
-    if !matches!(target.scheme_str(), Some("http" | "https")) || target.host().is_none() {
-        return Err(wrong());
-    }
-    if target.authority().is_some_and(|it| it.as_str().contains('@')) {
-        return Err("base_url holds a name or password: give the key apart from it".to_owned());
-    }
-    let has_key = key.is_some_and(|key| !key.expose().is_empty());
-    let key = key.filter(|_| has_key).cloned();
-    if key.as_ref().is_some_and(|key| !key.expose().bytes().all(|it| it.is_ascii_graphic())) {
-        return Err("the API key holds characters that no key has".to_owned());
-    }
-    let proxy = proxy_for(&target, |name| std::env::var(name).ok())?;
-    Ok(Wire {
-        url: url.to_owned(),
-        key,
-        http: Http::new(clock.clone(), Bounds::default(), proxy),
-        limiter: Limiter::new(clock.clone(), MOST_IN_FLIGHT),
-        clock: clock.clone(),
-    })
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //!
 //! Ureq can only end all that goes on in an agent, so each connection has an agent of its own: what is
 //! kept is the agent, its connection within. It makes a new one where the server has closed the old
-//! one meanwhile or it has been idle for long.
+//! one meanwhile or it has been idle for long. One that is closed just as it is used again breaks that
+//! try, as any other trouble on the way does.
 
 use std::{
     collections::VecDeque,

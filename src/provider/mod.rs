@@ -19,6 +19,7 @@ mod proxy;
 mod retry;
 mod rounds;
 mod secret;
+mod ways;
 mod wire;
 
 #[cfg(test)]
@@ -39,11 +40,12 @@ use crate::{
 
 pub use clerk::Clerk;
 pub use cli::{PROGRAMS_EXPLAINED, is_there};
-pub use config::{CommandIo, ProviderConfig, Settings, Thinking, open};
+pub use config::{CommandIo, ProviderConfig, Settings, Thinking, open, open_on};
 pub use frame::{FRAMES_EXPLAINED, framed};
 pub use limiter::Limiter;
 pub use retry::{Patience, Retrying};
 pub use secret::Secret;
+pub use ways::Ways;
 
 /// What a model is asked with.
 pub struct Request<'a> {

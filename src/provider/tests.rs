@@ -5,13 +5,13 @@ use std::{net::TcpListener, time::Duration};
 use expect_test::expect;
 
 use super::{
-    Limiter, ProviderConfig, Secret, Settings,
+    Limiter, ProviderConfig, Secret, Settings, Ways,
     bench::{
         KEY, anthropic, ask, ask_until, by_anthropic, by_openai, fake, once, openai,
         short_anthropic, short_openai, shown,
     },
     http::{Bounds, Http},
-    open,
+    open, open_on,
     openai::OpenAi,
     test_server::{Play, TestServer},
     wire::Wire,
@@ -130,6 +130,27 @@ fn one_callers_refusal_holds_back_the_others() {
     assert_eq!(clock.now().since(begun), Duration::ZERO);
     assert_eq!(shown(ask(&*provider)), HELLO);
     assert_eq!(clock.now().since(begun), Duration::from_secs(50));
+}
+
+#[test]
+fn whoever_asks_the_same_model_shares_its_limits_and_whoever_asks_another_does_not() {
+    let headers = vec![("retry-after", "50".to_owned())];
+    let refusal = Play::Answer(429, headers, b"slow down".to_vec());
+    let (server, clock) = (TestServer::start([refusal, hello(), hello()]), fake());
+    let ways = Ways::new(clock.clone());
+    let provider = |model: &str, temperature: f64| {
+        let temperature = Some(temperature);
+        let settings = Settings { temperature, patience: once().patience, ..Settings::of(model) };
+        let (base_url, key) = (Some(server.url()), Secret::new(KEY));
+        open_on(&ProviderConfig::Anthropic { base_url, key, settings }, &ways).unwrap()
+    };
+    let [first, other, same] = [("a", 0.5), ("b", 0.5), ("a", 0.3)].map(|it| provider(it.0, it.1));
+    let begun = clock.now();
+    assert!(ask(&*first).is_err());
+    for (provider, seconds) in [(other, 0), (same, 50)] {
+        assert_eq!(shown(ask(&*provider)), HELLO);
+        assert_eq!(clock.now().since(begun), Duration::from_secs(seconds));
+    }
 }
 
 #[test]
