@@ -6,6 +6,9 @@
 //! one meanwhile or it has been idle for long. One that is closed just as it is used again breaks that
 //! try, as any other trouble on the way does.
 
+#[cfg(test)]
+mod tests;
+
 use std::{
     collections::VecDeque,
     sync::{Arc, Weak},
@@ -105,52 +108,5 @@ impl Ender {
         if let Some(agent) = agent {
             agent.shutdown();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn make() -> Agent {
-        Agent::new_with_defaults()
-    }
-
-    #[test]
-    fn a_connection_is_lent_to_one_call_at_a_time() {
-        let lanes = Lanes::default();
-        let (first, second) = (lanes.lend(make), lanes.lend(make));
-        assert_eq!(lanes.kept(), 0);
-        drop((first, second));
-        assert_eq!(lanes.kept(), 2);
-        let again = lanes.lend(|| panic!("one is kept"));
-        assert_eq!(lanes.kept(), 1);
-        drop(again);
-        drop((0..20).map(|_| lanes.lend(make)).collect::<Vec<_>>());
-        assert_eq!(lanes.kept(), MOST);
-    }
-
-    #[test]
-    fn the_end_of_a_call_ends_no_other() {
-        let lanes = Lanes::default();
-        let over = lanes.lend(make).ender();
-        let next = lanes.lend(|| panic!("one is kept"));
-        over.end();
-        assert!(next.agent().is_some());
-        let ender = next.ender();
-        ender.end();
-        assert!(next.agent().is_none());
-        drop(next);
-        assert_eq!(lanes.kept(), 0);
-    }
-
-    #[test]
-    fn few_answers_are_waited_for_to_their_end() {
-        let lanes = Lanes::default();
-        let all: Vec<Lease> = (0..=MOST).map(|_| lanes.lend(make)).collect();
-        all.iter().for_each(Lease::is_ending);
-        let ended: Vec<bool> = all.iter().map(|lease| lease.agent().is_none()).collect();
-        assert_eq!(ended.iter().position(|is_ended| *is_ended), Some(0));
-        assert_eq!(ended.iter().filter(|is_ended| **is_ended).count(), 1);
     }
 }

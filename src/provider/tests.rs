@@ -237,59 +237,6 @@ fn by(url: &str, http: Http) -> OpenAi {
 }
 
 #[test]
-fn calls_one_after_the_other_share_a_connection() {
-    let whole = || Play::stream(short_openai());
-    let half = short_openai()[..60].to_vec();
-    let in_one_piece = Play::Answer(200, Vec::new(), short_openai());
-    let script = [whole(), Play::refusal(500, "no"), in_one_piece, whole(), Play::Broken(half)];
-    let server = TestServer::start([script.as_slice(), &[whole(), whole()]].concat());
-    let http = Http::new(Clock::real(), Bounds::default(), None);
-    let provider = by(&server.url(), http.clone());
-    let mut connections = Vec::new();
-    for _ in 0..7 {
-        let _ = ask(&provider);
-        // The end of an answer is read aside.
-        while http.kept() == 0 {
-            std::thread::yield_now();
-        }
-        connections.push(server.connections());
-    }
-    assert_eq!(connections, [1, 1, 1, 1, 1, 2, 2]);
-}
-
-#[test]
-fn what_comes_behind_a_whole_answer_is_not_waited_for() {
-    assert_eq!(by_openai(Play::Stalled(short_openai())), HELLO);
-    assert_eq!(by_anthropic(Play::Stalled(short_anthropic())), HELLO);
-}
-
-#[test]
-fn a_call_that_is_ended_takes_no_other_with_it() {
-    let part = short_openai()[..60].to_vec();
-    let script = [Play::Stalled(part.clone()), Play::Stalled(part), Play::stream(short_openai())];
-    let server = TestServer::start(script);
-    let provider = by(&server.url(), Http::new(Clock::real(), Bounds::default(), None));
-    let provider = std::sync::Arc::new(provider);
-    let cancels = [Cancel::default(), Cancel::default()];
-    let asked = cancels.clone().map(|cancel| {
-        let provider = std::sync::Arc::clone(&provider);
-        let before = server.seen().len();
-        let asks = Thread::start("asks", move || shown(ask_until(&*provider, &cancel))).unwrap();
-        while server.seen().len() == before {
-            std::thread::yield_now();
-        }
-        asks
-    });
-    let [first, second] = asked;
-    cancels[0].fire();
-    assert!(!first.join().unwrap().starts_with("Ok"));
-    assert_eq!(shown(ask(&*provider)), HELLO);
-    cancels[1].fire();
-    assert!(!second.join().unwrap().starts_with("Ok"));
-    assert_eq!(server.connections(), 3);
-}
-
-#[test]
 fn what_broken_tries_have_taken_is_counted() {
     let whole = short_anthropic();
     let error = format!("event: error\ndata: {OVERLOADED}\n\n").into_bytes();
