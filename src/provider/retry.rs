@@ -108,7 +108,7 @@ impl<P: Provider> Provider for Retrying<P> {
             let elapsed = self.clock.now().since(begun);
             let wait = self.patience.next(attempt, &error, elapsed, random());
             let Some(wait) = wait.filter(|_| !cancel.fired()) else {
-                return Err(given_up(error, attempt).having_taken(taken));
+                return Err(given_up(error, attempt));
             };
             let until = self.clock.now().after(wait);
             (request.told)(Course::Waits(waits_for(&self.clock, until, &error)));
