@@ -6,8 +6,8 @@ use std::{collections::BTreeMap, env, ffi::OsString, sync::Arc};
 
 use super::prompt::with_type;
 use crate::{
-    guard::Rights,
-    model::{AgentName, AgentType, PathRule, Team, Teammate, ToolCall},
+    guard::{Hidden, Rights},
+    model::{AgentName, AgentType, Team, Teammate, ToolCall},
     provider::{PROGRAMS_EXPLAINED, Provider},
     tools::{Kit, Tool, ToolSet},
 };
@@ -138,9 +138,12 @@ impl Desk {
 }
 
 fn narrowed_kit(kit: Kit, it: &AgentType, rights: &Rights) -> Kit {
-    let layers: Vec<Vec<PathRule>> = rights.layers().map(|layer| layer.paths.clone()).collect();
     let sizes = [kit.max_file_size, it.limits.max_file_size];
-    Kit { paths: Arc::new(layers), max_file_size: sizes.into_iter().flatten().min(), ..kit }
+    Kit {
+        hidden: Arc::new(Hidden::of(rights)),
+        max_file_size: sizes.into_iter().flatten().min(),
+        ..kit
+    }
 }
 
 /// The whole environment of `name`'s commands.

@@ -128,7 +128,7 @@ impl Office {
                 outputs: outputs.clone(),
                 env: Arc::new(environment(name)),
                 command_timeout: team.limits.tool_timeout,
-                paths: Arc::default(),
+                hidden: Arc::default(),
                 max_file_size: None,
             };
             let provider = thinkers

@@ -4,9 +4,9 @@
 
 use super::{
     Access, Rights, Verdict,
-    paths::grant_of,
+    paths::rule_of,
     protected::{kept_from_reading, kept_from_writing},
-    rules::{is_outside, ruling, ruling_of_tool},
+    rules::{is_outside, rule_about, rule_about_tool},
 };
 use crate::{
     base::text::{headline, listed},
@@ -16,25 +16,11 @@ use crate::{
 /// Longest part of a command that a verdict repeats, in characters.
 const COMMAND_SHOWN: usize = 120;
 
-/// Judges a call of the tool `tool_name` by all that it will touch, in all layers of `rights`: the
-/// strictest verdict, and of two that are equally strict the first.
-pub fn decide(rights: &Rights, tool_name: &str, accesses: &[Access]) -> Verdict {
-    let mut strictest = Verdict::Allow;
-    for layer in rights.layers() {
-        if accesses.is_empty() {
-            // What touches nothing is not judged by a mode, but a rule about the tool holds.
-            let verdict = by_tool(layer, tool_name);
-            if rank(&verdict) > rank(&strictest) {
-                strictest = verdict;
-            }
-        }
-        for access in accesses {
-            let verdict = in_layer(layer, tool_name, access);
-            if rank(&verdict) > rank(&strictest) {
-                strictest = verdict;
-            }
-        }
-    }
+/// Judges a call of the tool `tool` by all that it will touch, in all layers of `rights`: the strictest
+/// verdict. Of layers that are equally strict the outermost is named, since the others stand on it.
+pub fn decide(rights: &Rights, tool: &str, accesses: &[Access]) -> Verdict {
+    let verdicts = rights.layers().map(|layer| in_layer(layer, tool, accesses));
+    let strictest = verdicts.max_by_key(rank).unwrap_or(Verdict::Allow);
     match strictest {
         Verdict::Ask(why) if rights.is_fail_closed => Verdict::Deny(format!(
             "{why}; nothing can be asked for here: a rule of the team file has to allow it"
@@ -43,70 +29,81 @@ pub fn decide(rights: &Rights, tool_name: &str, accesses: &[Access]) -> Verdict 
     }
 }
 
+/// What one layer says of a call: the strictest verdict, and of two that are equally strict the first.
+/// What touches nothing is not judged by a mode, but a rule about the tool holds.
+fn in_layer(layer: &Rights, tool: &str, accesses: &[Access]) -> Verdict {
+    if accesses.is_empty() {
+        return by_tool(layer, tool);
+    }
+    let verdicts = accesses.iter().map(|access| of_access(layer, tool, access));
+    verdicts.rev().max_by_key(rank).unwrap_or(Verdict::Allow)
+}
+
 /// What the rules of one layer say of a tool as a whole.
 fn by_tool(layer: &Rights, tool: &str) -> Verdict {
-    let said = |what| format!("{tool}: {what} rule of the team file or of a type");
-    match ruling_of_tool(&layer.rules, tool) {
-        Some(Ruling::Deny) => Verdict::Deny(format!("{} forbids it", said("a `deny`"))),
-        Some(Ruling::Ask) if layer.mode != PermissionMode::Bypass => {
-            Verdict::Ask(format!("{} asks before it", said("an `ask`")))
-        }
-        Some(Ruling::Ask | Ruling::Allow) | None => Verdict::Allow,
-    }
+    let Some(rule) = rule_about_tool(&layer.rules, tool) else { return Verdict::Allow };
+    let said = Said { ruling: rule.ruling, what: rule.pattern.to_string() };
+    ruled(layer, tool, Some(said), Verdict::Allow)
 }
 
 /// What one layer says of one access: what its tools are confined to, the mode and the protected
 /// places, and the strictest rule.
-fn in_layer(layer: &Rights, tool: &str, access: &Access) -> Verdict {
-    let by_mode = judge(layer.mode, tool, access);
+fn of_access(layer: &Rights, tool: &str, access: &Access) -> Verdict {
+    let what = named(tool, access);
     if is_outside(&layer.only, tool, access) {
+        let whose = layer.of.as_ref().map_or(String::new(), |it| format!(" {it}"));
         return Verdict::Deny(format!(
-            "{}: its type has it only for {}",
-            named(tool, access),
+            "{what}: its type{whose} has it only for {}",
             listed(layer.only.iter().filter(|it| it.tool == tool || it.tool == counts_as(tool)))
         ));
     }
-    let by_rule = ruling(&layer.rules, tool, access);
-    ruled(layer.mode, tool, access, by_rule.max(by_path(layer, access)), by_mode)
+    let by_rule = rule_about(&layer.rules, tool, access)
+        .map(|rule| Said { ruling: rule.ruling, what: rule.pattern.to_string() });
+    let said = [by_rule, by_path(layer, access)].into_iter().flatten().rev();
+    ruled(layer, &what, said.max_by_key(|said| said.ruling), judge(layer, tool, access))
+}
+
+/// A ruling, and the rule as it is written.
+struct Said {
+    ruling: Ruling,
+    what: String,
 }
 
 /// What the most specific path rule comes to. One that grants reading says nothing of writing.
-fn by_path(layer: &Rights, access: &Access) -> Option<Ruling> {
+fn by_path(layer: &Rights, access: &Access) -> Option<Said> {
     let (path, writes) = match access {
         Access::Read(path) => (path, false),
         Access::Write(path) => (path, true),
         Access::Run(_) | Access::Team(_) => return None,
     };
-    match grant_of(&layer.paths, path)? {
-        PathGrant::Deny => Some(Ruling::Deny),
-        PathGrant::Ask => Some(Ruling::Ask),
-        PathGrant::AllowWrite => Some(Ruling::Allow),
-        PathGrant::Allow => (!writes).then_some(Ruling::Allow),
-    }
+    let rule = rule_of(&layer.paths, path)?;
+    let ruling = match rule.grant {
+        PathGrant::Deny => Ruling::Deny,
+        PathGrant::Ask => Ruling::Ask,
+        PathGrant::Allow if writes => return None,
+        PathGrant::Allow | PathGrant::AllowWrite => Ruling::Allow,
+    };
+    Some(Said { ruling, what: format!("paths: {}", rule.path) })
 }
 
 /// A rule denies whatever the mode says, asks in every mode but bypass, and allows what the mode would
 /// ask about; it never lifts what the mode or a protected place denies.
-fn ruled(
-    mode: PermissionMode,
-    tool: &str,
-    access: &Access,
-    ruling: Option<Ruling>,
-    by_mode: Verdict,
-) -> Verdict {
-    match (ruling, by_mode) {
+fn ruled(layer: &Rights, what: &str, said: Option<Said>, by_mode: Verdict) -> Verdict {
+    let rule = |word: &str, said: &Said| match &layer.of {
+        None => format!("the rule `{word} {}` of the team file", said.what),
+        Some(it) => format!("the rule `{word} {}` of the type {it}", said.what),
+    };
+    match (said, by_mode) {
         (_, Verdict::Deny(why)) => Verdict::Deny(why),
-        (Some(Ruling::Deny), _) => Verdict::Deny(format!(
-            "{}: a `deny` rule of the team file or of a type forbids it",
-            named(tool, access)
-        )),
-        (Some(Ruling::Ask), Verdict::Allow) if mode != PermissionMode::Bypass => {
-            Verdict::Ask(format!(
-                "{}: an `ask` rule of the team file or of a type asks before it",
-                named(tool, access)
-            ))
+        (Some(said), _) if said.ruling == Ruling::Deny => {
+            Verdict::Deny(format!("{what}: {} forbids it", rule("deny", &said)))
         }
-        (Some(Ruling::Allow), Verdict::Ask(_)) => Verdict::Allow,
+        (Some(said), Verdict::Allow)
+            if said.ruling == Ruling::Ask && layer.mode != PermissionMode::Bypass =>
+        {
+            Verdict::Ask(format!("{what}: {} asks before it", rule("ask", &said)))
+        }
+        (Some(said), Verdict::Ask(_)) if said.ruling == Ruling::Allow => Verdict::Allow,
         (_, verdict) => verdict,
     }
 }
@@ -127,7 +124,7 @@ fn rank(verdict: &Verdict) -> u8 {
     }
 }
 
-fn judge(mode: PermissionMode, tool: &str, access: &Access) -> Verdict {
+fn judge(layer: &Rights, tool: &str, access: &Access) -> Verdict {
     match access {
         Access::Read(path) => match kept_from_reading(path) {
             Some(why) => never(&format!("{tool} may not read `{}`", path.display()), why),
@@ -135,14 +132,14 @@ fn judge(mode: PermissionMode, tool: &str, access: &Access) -> Verdict {
         },
         Access::Write(path) => match kept_from_writing(path) {
             Some(why) => never(&format!("{tool} may not write `{}`", path.display()), why),
-            None => side_effect(mode, &format!("{tool} writes `{}`", path.display()), None),
+            None => side_effect(layer, &format!("{tool} writes `{}`", path.display()), None),
         },
         Access::Run(command) => {
             let what = format!("{tool} runs `{}`", headline(command, COMMAND_SHOWN));
-            side_effect(mode, &what, destructive(command))
+            side_effect(layer, &what, destructive(command))
         }
         Access::Team(change) => {
-            side_effect(mode, &format!("{tool} changes the team: {change}"), None)
+            side_effect(layer, &format!("{tool} changes the team: {change}"), None)
         }
     }
 }
@@ -152,23 +149,27 @@ fn never(what: &str, why: &str) -> Verdict {
 }
 
 /// Judges a side effect, `what`; `danger` is the word in it that is asked about even in mode auto.
-fn side_effect(mode: PermissionMode, what: &str, danger: Option<&str>) -> Verdict {
-    let milder = match danger {
-        None => "`permission_mode: auto`".to_owned(),
-        Some(_) => "`permission_mode: bypass`".to_owned(),
+fn side_effect(layer: &Rights, what: &str, danger: Option<&str>) -> Verdict {
+    let milder = if danger.is_none() { "auto" } else { "bypass" };
+    // A type makes the mode stricter; to make the team's milder changes nothing then.
+    let whose = layer.of.as_ref().map_or(String::new(), |it| format!("the type {it} has "));
+    let mend = |asks: &str| match &layer.of {
+        None => format!("; in the team file {asks}`permission_mode: {milder}` allows it"),
+        Some(_) => String::new(),
     };
-    match (mode, danger) {
+    match (layer.mode, danger) {
         (PermissionMode::Plan, _) => Verdict::Deny(format!(
-            "{what}: `permission_mode: plan` allows no side effects; in the team file \
-             `permission_mode: default` asks first and {milder} allows it"
+            "{what}: {whose}`permission_mode: plan`: no side effects{}",
+            mend("`permission_mode: default` asks first and ")
         )),
         (PermissionMode::Default, _) => Verdict::Ask(format!(
-            "{what}: `permission_mode: default` asks before each side effect; {milder} in the team \
-             file allows it"
+            "{what}: {whose}`permission_mode: default`: each side effect is asked for{}",
+            mend("")
         )),
         (PermissionMode::Auto, Some(word)) => Verdict::Ask(format!(
-            "{what}: `{word}` can destroy what can't be brought back, so `permission_mode: auto` \
-             asks; {milder} in the team file allows it"
+            "{what}: `{word}` can destroy what can't be brought back, so {whose}`permission_mode: \
+             auto` asks{}",
+            mend("")
         )),
         (PermissionMode::Auto, None) | (PermissionMode::Bypass, _) => Verdict::Allow,
     }
@@ -300,12 +301,12 @@ mod tests {
                 Verdict::Deny(text) => format!("deny: {text}"),
             }
         });
-        expect![[r"
-            deny: write_file writes `a`: `permission_mode: plan` allows no side effects; in the team file `permission_mode: default` asks first and `permission_mode: auto` allows it
-            deny: bash runs `sudo make install`: `permission_mode: plan` allows no side effects; in the team file `permission_mode: default` asks first and `permission_mode: bypass` allows it
-            ask: bash runs `make…`: `permission_mode: default` asks before each side effect; `permission_mode: auto` in the team file allows it
-            ask: bash runs `git push origin main`: `git push` can destroy what can't be brought back, so `permission_mode: auto` asks; `permission_mode: bypass` in the team file allows it
-            deny: read_file may not read `.mailbox/state/key`: the mailbox folder holds keys and other people's mail; no `permission_mode` allows it"]].assert_eq(&texts.join("\n"));
+        expect![[r#"
+            deny: write_file writes `a`: `permission_mode: plan`: no side effects; in the team file `permission_mode: default` asks first and `permission_mode: auto` allows it
+            deny: bash runs `sudo make install`: `permission_mode: plan`: no side effects; in the team file `permission_mode: default` asks first and `permission_mode: bypass` allows it
+            ask: bash runs `make…`: `permission_mode: default`: each side effect is asked for; in the team file `permission_mode: auto` allows it
+            ask: bash runs `git push origin main`: `git push` can destroy what can't be brought back, so `permission_mode: auto` asks; in the team file `permission_mode: bypass` allows it
+            deny: read_file may not read `.mailbox/state/key`: the mailbox folder holds keys and other people's mail; no `permission_mode` allows it"#]].assert_eq(&texts.join("\n"));
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod rules;
 use std::path::PathBuf;
 
 pub use decide::decide;
-pub use paths::hides;
+pub use paths::Hidden;
 pub use protected::{kept_from_reading, kept_from_writing};
 pub use rights::Rights;
 pub use rules::exactly;

@@ -3,11 +3,13 @@
 
 use std::sync::Arc;
 
-use crate::model::{AgentType, PathRule, Pattern, PermissionMode, Rule, Ruling};
+use crate::model::{AgentType, PathRule, Pattern, PermissionMode, Rule, Ruling, TypeName};
 
 /// What a run may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rights {
+    /// The type that this layer is of; none where it is the teammate's own.
+    pub of: Option<TypeName>,
     /// How side effects are judged.
     pub mode: PermissionMode,
     /// What the team file, or somebody who was asked, says about single things.
@@ -26,6 +28,7 @@ impl Rights {
     /// Rights of one layer.
     pub fn new(mode: PermissionMode, rules: Vec<Rule>) -> Self {
         Self {
+            of: None,
             mode,
             rules,
             paths: Vec::new(),
@@ -55,6 +58,7 @@ impl Rights {
         let denied = taken_away.map(|it| Rule { ruling: Ruling::Deny, pattern: it.clone() });
         let confined = it.tools.iter().flatten().filter(|pattern| pattern.of.is_some());
         Self {
+            of: Some(it.name.clone()),
             mode,
             rules: self
                 .rules
@@ -97,7 +101,7 @@ mod tests {
     use super::*;
     use crate::{
         guard::{Access, Verdict, decide},
-        model::{Origin, PathGrant, TOOL_NAMES, TypeName},
+        model::{Origin, PathGrant, TOOL_NAMES},
     };
 
     fn pattern() -> impl Strategy<Value = Pattern> {

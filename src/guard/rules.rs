@@ -5,21 +5,43 @@
 
 use std::path::Path;
 
-use globset::GlobBuilder;
+use globset::{GlobBuilder, GlobMatcher};
 
 use super::Access;
 use crate::model::{Pattern, Rule, Ruling, counts_as};
 
 /// The strictest of `rules` that is about `access` of the tool called `tool`.
-pub fn ruling(rules: &[Rule], tool: &str, access: &Access) -> Option<Ruling> {
-    let about = |rule: &&Rule| is_of(&rule.pattern, tool) && matches(rule, access);
-    rules.iter().filter(about).map(|rule| rule.ruling).max()
+pub fn rule_about<'a>(rules: &'a [Rule], tool: &str, access: &Access) -> Option<&'a Rule> {
+    let about = |rule: &&Rule| {
+        (is_of(&rule.pattern, tool) || is_of_kind(rule, access)) && matches(rule, access)
+    };
+    rules.iter().filter(about).max_by_key(|rule| rule.ruling)
 }
 
 /// The strictest of `rules` that is about all that `tool` does.
-pub fn ruling_of_tool(rules: &[Rule], tool: &str) -> Option<Ruling> {
+pub fn rule_about_tool<'a>(rules: &'a [Rule], tool: &str) -> Option<&'a Rule> {
     let about = |rule: &&Rule| rule.pattern.of.is_none() && is_of(&rule.pattern, tool);
-    rules.iter().filter(about).map(|rule| rule.ruling).max()
+    rules.iter().filter(about).max_by_key(|rule| rule.ruling)
+}
+
+/// Whether a rule keeps from reading or writing some paths: that it names one tool for it makes no
+/// other a way round it. One that allows is about the tool that it names.
+fn is_of_kind(rule: &Rule, access: &Access) -> bool {
+    let tools: &[&str] = match access {
+        Access::Read(_) => &["read_file"],
+        Access::Write(_) => &["write_file", "edit_file"],
+        Access::Run(_) | Access::Team(_) => &[],
+    };
+    rule.ruling != Ruling::Allow
+        && rule.pattern.of.is_some()
+        && tools.contains(&rule.pattern.tool.as_str())
+}
+
+/// The patterns of paths that nothing may read.
+pub fn unreadable(rules: &[Rule]) -> impl Iterator<Item = &str> {
+    let denied = rules.iter().filter(|rule| rule.ruling != Ruling::Allow);
+    let of_reading = denied.filter(|rule| rule.pattern.tool == "read_file");
+    of_reading.filter_map(|rule| rule.pattern.of.as_deref())
 }
 
 /// Whether a pattern is about a tool, or about the one that the tool counts as.
@@ -48,8 +70,7 @@ fn matches(rule: &Rule, access: &Access) -> bool {
         Access::Read(path) | Access::Write(path) => {
             // A folder is searched as a whole by a pattern of all that is in it.
             let is_folder = of.strip_suffix("/**").is_some_and(|it| Path::new(it) == path);
-            let glob = GlobBuilder::new(of).literal_separator(true).build();
-            is_folder || glob.is_ok_and(|glob| glob.compile_matcher().is_match(path))
+            is_folder || path_glob(of).is_some_and(|glob| glob.is_match(path))
         }
         Access::Run(command) => match rule.ruling {
             Ruling::Allow => is_simple(command) && Words::of(of).begin(&words(command)),
@@ -57,6 +78,12 @@ fn matches(rule: &Rule, access: &Access) -> bool {
         },
         Access::Team(name) => of == name,
     }
+}
+
+/// What a pattern of paths matches; none where it is no such pattern.
+pub fn path_glob(pattern: &str) -> Option<GlobMatcher> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    glob.ok().map(|glob| glob.compile_matcher())
 }
 
 /// The pattern that is about just this access, for somebody who has read it and says `always`: no
@@ -136,7 +163,7 @@ mod tests {
             .iter()
             .map(|(ruling, text)| Rule { ruling: *ruling, pattern: Pattern::parse(text).unwrap() })
             .collect();
-        ruling(&rules, tool, access)
+        rule_about(&rules, tool, access).map(|rule| rule.ruling)
     }
 
     #[test]
@@ -217,6 +244,16 @@ mod tests {
         assert_eq!(of("notes.md"), Some(Ruling::Allow));
         assert_eq!(of("src/a/b.rs"), Some(Ruling::Ask));
         assert_eq!(of("src/secret.rs"), Some(Ruling::Deny));
-        assert_eq!(verdict(&rules, "write_file", &Access::Write("notes.md".into())), None);
+        let writes = |path: &str| verdict(&rules, "write_file", &Access::Write(path.into()));
+        // What is asked for and denied is so for all that writes; what is allowed is not.
+        assert_eq!(writes("notes.md"), None);
+        assert_eq!(writes("src/a/b.rs"), Some(Ruling::Ask));
+        assert_eq!(writes("src/secret.rs"), Some(Ruling::Deny));
+        let rules = [(Ruling::Deny, "read_file(secrets/**)")];
+        let reads = |tool: &str, path: &str| verdict(&rules, tool, &Access::Read(path.into()));
+        for tool in ["read_file", "grep", "glob", "list_files"] {
+            assert_eq!(reads(tool, "secrets/key"), Some(Ruling::Deny), "{tool}");
+            assert_eq!(reads(tool, "src"), None, "{tool}");
+        }
     }
 }

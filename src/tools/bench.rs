@@ -36,7 +36,7 @@ impl Bench {
             outputs,
             env: Arc::new([("PATH".into(), path)].into()),
             command_timeout: Duration::from_mins(1),
-            paths: Arc::default(),
+            hidden: Arc::default(),
             max_file_size: None,
         };
         Self { temp, kit, scope: Scope::plain(Clock::real()) }

@@ -40,8 +40,8 @@ use serde_json::Value;
 
 use crate::{
     base::{FileError, Folder, Interrupted, Scope, left_overs::Mark},
-    guard::Access,
-    model::{AgentName, CallId, MessageId, PathRule, ToolSpec, TypeName},
+    guard::{Access, Hidden},
+    model::{AgentName, CallId, MessageId, ToolSpec, TypeName},
 };
 
 pub use post::{Letter, Post};
@@ -62,8 +62,8 @@ pub struct Kit {
     pub env: Arc<BTreeMap<OsString, OsString>>,
     /// How long a command may run.
     pub command_timeout: Duration,
-    /// What is said of paths, in the layers of the caller's rights: searches leave out what is denied.
-    pub paths: Arc<Vec<Vec<PathRule>>>,
+    /// What searches leave out.
+    pub hidden: Arc<Hidden>,
     /// The largest file that is read or written, in bytes.
     pub max_file_size: Option<u64>,
 }

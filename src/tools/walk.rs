@@ -17,8 +17,7 @@ use ignore::{DirEntry, WalkBuilder};
 use super::{Kit, ToolError, Workspace};
 use crate::{
     base::{Interrupted, Scope, below::Opened},
-    guard::{hides, kept_from_reading},
-    model::PathRule,
+    guard::{Hidden, kept_from_reading},
 };
 
 /// How many entries are walked over between two looks at the scope.
@@ -41,7 +40,7 @@ pub fn files(
 ) -> Result<(), ToolError> {
     let root = place.workspace.folder(".")?;
     let mut each = |path: &Path| {
-        if hides(&place.hidden, path) { Ok(ControlFlow::Continue(())) } else { each(path) }
+        if place.hidden.has(path) { Ok(ControlFlow::Continue(())) } else { each(path) }
     };
     match walk(&root, &start.path, scope, &mut each)? {
         Reached::Start => Ok(()),
@@ -54,14 +53,14 @@ pub fn files(
 pub struct Searched {
     /// The files.
     pub workspace: Workspace,
-    /// What is said of paths, in layers.
-    pub hidden: Arc<Vec<Vec<PathRule>>>,
+    /// What is left out.
+    pub hidden: Arc<Hidden>,
 }
 
 impl Searched {
     /// What the bearer of `kit` searches.
     pub fn by(kit: &Kit) -> Self {
-        Self { workspace: kit.workspace.clone(), hidden: Arc::clone(&kit.paths) }
+        Self { workspace: kit.workspace.clone(), hidden: Arc::clone(&kit.hidden) }
     }
 }
 

@@ -158,7 +158,7 @@ fn rules_allow_ask_and_deny() {
     for name in ["lead", "auto", "free"] {
         send(&team, name, &format!("d-{name}"), "run touch no.txt");
         let denied = team.until_answer_to(&format!("d-{name}"));
-        assert!(denied["content"].as_str().unwrap().contains("`deny` rule"), "{denied}");
+        assert!(denied["content"].as_str().unwrap().contains("the rule `deny"), "{denied}");
     }
     assert!(approvals(&team).is_empty());
     send(&team, "auto", "2", "edit README.md: test => rule");

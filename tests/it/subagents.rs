@@ -100,21 +100,21 @@ fn nobody_has_a_tool_or_a_right_that_its_caller_lacks() {
             {"lead": {}, "reader": {"permission_mode": "plan"}}}"#,
     );
     let said = team.run(&["run", "delegate general: run rm README.md"]).exits(1).out;
-    assert!(said.contains("a `deny` rule"), "{said}");
+    assert!(said.contains("the rule `deny"), "{said}");
     let said = team.run(&["run", "delegate explore: write a: b"]).exits(1).out;
     assert!(said.contains("needs the tool `write_file`, which I do not have"), "{said}");
     let said = team.run(&["run", "delegate general: delegate explore: list"]).exits(1).out;
     assert!(said.contains("needs the tool `subagent`, which I do not have"), "{said}");
     let daemon = team.up();
     let said = team.run(&["send", "reader", "delegate general: write a: b", "--wait"]).exits(1).out;
-    assert!(said.contains("`permission_mode: plan` allows no side effects"), "{said}");
+    assert!(said.contains("`permission_mode: plan`: no side effects"), "{said}");
     let said = team.run(&[
         "send",
         "reader",
         "delegate general:\n  tool background_run {\"command\": \"touch b\"}",
         "--wait",
     ]);
-    assert!(said.exits(1).out.contains("`permission_mode: plan` allows no side effects"));
+    assert!(said.exits(1).out.contains("`permission_mode: plan`: no side effects"));
     drop(daemon);
     assert!(team.at("README.md").exists() && !team.at("a").exists() && !team.at("b").exists());
 }
@@ -170,7 +170,7 @@ fn a_command_runs_beside_the_work_and_is_bash_to_every_rule() {
     assert!(ends(&team)[0].contains("failed:\n\nexit code 3\nhere\n"), "{:?}", ends(&team));
     send(&team, "b", r#"tool background_run {"command": "touch x"}"#);
     let told = team.until_answer_to("b");
-    assert!(told["content"].as_str().unwrap().contains("a `deny` rule"), "{told}");
+    assert!(told["content"].as_str().unwrap().contains("the rule `deny"), "{told}");
     assert!(!team.at("x").exists());
 }
 
@@ -364,7 +364,7 @@ fn a_rule_denies_a_tool_that_touches_nothing_too() {
         "tool subagent_send {\"id\":\"abc\",\"message\":\"x\"}",
     ] {
         let said = team.run(&["run", content]).exits(1).out;
-        assert!(said.contains("a `deny` rule"), "{said}");
+        assert!(said.contains("the rule `deny"), "{said}");
     }
     fs::write(
         team.at("teams/team.json"),
@@ -416,4 +416,26 @@ fn a_drain_lets_what_runs_beside_end_and_a_types_time_is_its_commands_time() {
     assert_eq!(team.until_answer_to("stop")["status"], "stopped");
     assert!(team.at("out").exists());
     assert!(ends(&team).iter().any(|it| it.contains("done:\n\n[no output]")), "{:?}", ends(&team));
+}
+
+#[test]
+fn what_may_not_be_read_is_not_found_by_searching_either() {
+    let team = Team::new(
+        r#"{"permission_mode": "bypass", "teammates": {"lead": {}},
+            "rules": {"deny": ["read_file(secrets/**)", "write_file(kept/**)"]}}"#,
+    );
+    for (path, text) in [("secrets/key.txt", "hush\n"), ("kept/a.txt", "hush\n")] {
+        fs::create_dir(team.at(path).parent().unwrap()).unwrap();
+        fs::write(team.at(path), text).unwrap();
+    }
+    let _daemon = team.up();
+    let said = |work: &str| team.run(&["send", "lead", work, "--wait"]);
+    assert_eq!(said("grep hush").ok(), "kept/a.txt:1: hush\n");
+    assert!(!said("glob **/*.txt").ok().contains("secrets"));
+    for work in ["grep hush secrets/key.txt", "list secrets", "read secrets/key.txt"] {
+        let told = said(work).exits(1).out;
+        assert!(told.contains("`deny read_file(secrets/**)` of the team file"), "{told}");
+    }
+    let told = said("edit kept/a.txt: hush => loud").exits(1).out;
+    assert!(told.contains("`deny write_file(kept/**)` of the team file"), "{told}");
 }
