@@ -46,28 +46,8 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     };
     run.trace.model_call_started();
     let started = run.scope.clock.now();
-    let conversation = run.kept.conversation();
-    let instead = Mutex::new(None);
-    let told: &Told<'_> = &|course| match course {
-        Course::Waits(why) => hold(run, Some(why)),
-        Course::Goes => hold(run, None),
-        Course::AsksInstead(model) => *instead.lock() = Some(model.to_owned()),
-    };
-    let to_go_on = Request {
-        system: &run.desk.system,
-        turns: conversation.turns(),
-        in_hand: conversation.in_hand_from(),
-        tools: run.desk.tools.specs(),
-        told,
-        mode: mode_for_program(&run.rights(), &run.desk.tools),
-    };
-    let request = aside.map_or(to_go_on, |aside| Request { told, ..*aside });
-    let provider = &run.desk.provider;
-    let asked = run.scope.call("model", |cancel| provider.complete(&request, cancel));
-    hold(run, None);
-    let answered = asked.as_ref().ok().and_then(|reply| reply.as_ref().ok());
-    let usage = answered.map(|it| Usage { tokens: it.tokens, cost: it.cost });
-    charge(run, &call.by(instead.into_inner()), usage)?;
+    let (asked, usage) = call_model(run, aside);
+    charge(run, &call, &usage)?;
     let reply = match asked {
         Ok(Ok(reply)) => Reply { text: run.office.secrets.hide(reply.text), ..reply },
         Ok(Err(ProviderError::Final(why))) => {
@@ -86,13 +66,50 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     Ok(Asked::Reply(reply))
 }
 
+/// Makes the call; gives what came of it, and what all its tries have taken.
+fn call_model(
+    run: &Run<'_>,
+    aside: Option<&Request<'_>>,
+) -> (Result<Result<Reply, ProviderError>, Interrupted>, Usage) {
+    let (conversation, tries) = (run.kept.conversation(), Mutex::new(Vec::new()));
+    let told: &Told<'_> = &|course| match course {
+        Course::Waits(why) => hold(run, Some(why)),
+        Course::Goes => hold(run, None),
+        Course::Took(model, tokens) => tries.lock().push((model.to_owned(), tokens)),
+    };
+    let to_go_on = Request {
+        system: &run.desk.system,
+        turns: conversation.turns(),
+        in_hand: conversation.in_hand_from(),
+        tools: run.desk.tools.specs(),
+        told,
+        mode: mode_for_program(&run.rights(), &run.desk.tools),
+    };
+    let request = aside.map_or(to_go_on, |aside| Request { told, ..*aside });
+    let provider = &run.desk.provider;
+    let asked = run.scope.call("model", |cancel| provider.complete(&request, cancel));
+    hold(run, None);
+    let mut usage = Usage { tries: tries.into_inner(), cost: None };
+    if let Ok(Ok(reply)) = &asked {
+        usage.cost = reply.cost;
+        if usage.tries.is_empty() {
+            usage.tries.push((provider.model().to_owned(), reply.tokens));
+        }
+    }
+    (asked, usage)
+}
+
 /// Says what the call waits for, if for anything.
 fn hold(run: &Run<'_>, why: Option<String>) {
     run.office.statuses.hold(run.name, &run.lineage.run, why);
 }
 
 fn priced_by(run: &Run<'_>) -> PricedBy {
-    if run.desk.provider.states_cost() { PricedBy::Answer } else { PricedBy::Prices }
+    let provider = &run.desk.provider;
+    if provider.states_cost() {
+        return PricedBy::Answer;
+    }
+    PricedBy::Prices(provider.models().into_iter().map(str::to_owned).collect())
 }
 
 /// The call that a run is going to make of its model.
@@ -111,7 +128,7 @@ fn call_of(run: &Run<'_>) -> Call {
 }
 
 /// Writes down what a call has taken.
-fn charge(run: &mut Run<'_>, call: &OpenCall, usage: Option<Usage>) -> Result<(), StoreError> {
+fn charge(run: &mut Run<'_>, call: &OpenCall, usage: &Usage) -> Result<(), StoreError> {
     let charge = run.insist(|run| run.office.costs.end(call, usage))?;
     run.office.statuses.update(run.name, |status| {
         let tokens = charge.tokens.unwrap_or_default();

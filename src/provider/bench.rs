@@ -3,15 +3,17 @@
 
 use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::json;
 
 use super::{
-    Patience, Provider, ProviderConfig, ProviderError, Reply, Request, Secret, Settings, open,
+    Course, Patience, Provider, ProviderConfig, ProviderError, Reply, Request, Secret, Settings,
+    Told, open,
     test_server::{Play, TestServer, anthropic_stream, openai_stream},
 };
 use crate::{
     base::{Cancel, Clock, Timestamp},
-    model::{AgentName, Kind, Mail, MessageId, PermissionMode, ToolSpec, Turn},
+    model::{AgentName, Kind, Mail, MessageId, PermissionMode, Tokens, ToolSpec, Turn},
 };
 
 /// The key of all tests.
@@ -87,15 +89,35 @@ pub fn ask(provider: &dyn Provider) -> Result<Reply, ProviderError> {
     ask_until(provider, &Cancel::default())
 }
 
+/// Asks with one message, and gives what each try has taken, too.
+pub fn took(provider: &dyn Provider) -> (Result<Reply, ProviderError>, Vec<Tokens>) {
+    let took = Mutex::new(Vec::new());
+    let told: &Told<'_> = &|course| {
+        if let Course::Took(_, tokens) = course {
+            took.lock().push(tokens);
+        }
+    };
+    let reply = ask_telling(provider, told, &Cancel::default());
+    (reply, took.into_inner())
+}
+
 /// Asks with one message, until `cancel` fires.
 pub fn ask_until(provider: &dyn Provider, cancel: &Cancel) -> Result<Reply, ProviderError> {
+    ask_telling(provider, &|_| {}, cancel)
+}
+
+fn ask_telling(
+    provider: &dyn Provider,
+    told: &Told<'_>,
+    cancel: &Cancel,
+) -> Result<Reply, ProviderError> {
     let (turns, tools) = ([mail("m1", Kind::Request, "Say hello.")], tools());
     let request = Request {
         system: "You are scout.",
         turns: &turns,
         in_hand: 0,
         tools: &tools,
-        told: &|_| {},
+        told,
         mode: PermissionMode::Default,
     };
     provider.complete(&request, cancel)

@@ -6,10 +6,7 @@ use jiff::fmt::rfc2822;
 use serde_json::Value;
 
 use super::ProviderError;
-use crate::{
-    base::{Timestamp, text::headline},
-    model::Tokens,
-};
+use crate::base::{Timestamp, text::headline};
 
 /// The longest message of a vendor that is told on, in characters.
 const LONGEST: usize = 500;
@@ -43,8 +40,7 @@ impl Refusal<'_> {
             return ProviderError::Final(why);
         }
         let is_overload = matches!(status, 503 | 529) || told.kind == "overloaded_error";
-        let taken = Tokens::default();
-        ProviderError::Passing { why, after: self.after, is_overload, taken }
+        ProviderError::Passing { why, after: self.after, is_overload }
     }
 
     fn why(&self, told: &Told) -> String {

@@ -241,9 +241,9 @@ fn request(
 fn located(error: ProviderError, url: &str) -> ProviderError {
     let server = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
     match (error, server) {
-        (ProviderError::Passing { why, after, is_overload, taken }, Some(server)) => {
+        (ProviderError::Passing { why, after, is_overload }, Some(server)) => {
             let why = format!("{why} ({server})");
-            ProviderError::Passing { why, after, is_overload, taken }
+            ProviderError::Passing { why, after, is_overload }
         }
         (error, _) => error,
     }

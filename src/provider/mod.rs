@@ -73,8 +73,8 @@ pub enum Course<'a> {
     Waits(String),
     /// It is under way.
     Goes,
-    /// This model is asked instead of the one that was meant.
-    AsksInstead(&'a str),
+    /// A try of this model has ended, well or not, and took these tokens, as far as it has counted.
+    Took(&'a str, Tokens),
 }
 
 /// The model's turn.
@@ -88,7 +88,7 @@ pub struct Reply {
     pub status: Status,
     /// The verdict, where the work was a question of yes or no.
     pub decision: Option<bool>,
-    /// Tokens read and written.
+    /// Tokens read and written: of this answer alone, not of tries before it.
     pub tokens: Tokens,
     /// What it has cost, where whoever answered says so.
     pub cost: Option<Cost>,
@@ -108,8 +108,6 @@ pub enum ProviderError {
         after: Option<Duration>,
         /// Whether the vendor has too much to do for everybody.
         is_overload: bool,
-        /// Tokens that it has taken all the same, as far as the vendor has told.
-        taken: Tokens,
     },
     /// The conversation is longer than the model can read.
     #[error("the conversation is too long for the model")]
@@ -122,27 +120,7 @@ pub enum ProviderError {
 impl ProviderError {
     /// What may go better when it is tried again.
     pub fn passing(why: impl Into<String>) -> Self {
-        let taken = Tokens::default();
-        Self::Passing { why: why.into(), after: None, is_overload: false, taken }
-    }
-
-    /// The same, where the vendor has told of `tokens` before it failed.
-    #[must_use]
-    fn having_taken(self, tokens: Tokens) -> Self {
-        match self {
-            Self::Passing { why, after, is_overload, taken: _ } => {
-                Self::Passing { why, after, is_overload, taken: tokens }
-            }
-            other @ (Self::TooLong | Self::Final(_)) => other,
-        }
-    }
-
-    /// What it has taken all the same.
-    fn taken(&self) -> Tokens {
-        match self {
-            Self::Passing { taken, .. } => *taken,
-            Self::TooLong | Self::Final(_) => Tokens::default(),
-        }
+        Self::Passing { why: why.into(), after: None, is_overload: false }
     }
 }
 
@@ -162,6 +140,11 @@ pub trait Provider: Send + Sync {
 
     /// The model that answers, by the name that prices know it by.
     fn model(&self) -> &str;
+
+    /// All models that may answer, each by the name that prices know it by.
+    fn models(&self) -> Vec<&str> {
+        vec![self.model()]
+    }
 
     /// How much of a conversation it takes.
     fn reads(&self) -> Reads;

@@ -1,12 +1,12 @@
 //! Asks again where it may go better later: with growing waits, a budget of tries and of time, and
 //! another model where the first has too much to do.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{Course, Provider, ProviderError, Reads, Reply, Request, limiter::rate_limited};
 use crate::{
     base::{Cancel, Clock, Moment, Wake, hash::random_key, text::headline},
-    model::Tokens,
+    model::Preset,
 };
 
 /// After how many overloads in a row the other model is asked.
@@ -81,24 +81,36 @@ impl<P: Provider> Provider for Retrying<P> {
         self.inner.model()
     }
 
+    fn models(&self) -> Vec<&str> {
+        self.inner.models().into_iter().chain(self.fallback.iter().flat_map(P::models)).collect()
+    }
+
     fn reads(&self) -> Reads {
         self.inner.reads()
     }
 
+    fn for_subagents(&self) -> Option<Arc<dyn Provider>> {
+        self.inner.for_subagents()
+    }
+
+    fn holds_rights(&self) -> Option<Preset> {
+        self.inner.holds_rights()
+    }
+
+    fn states_cost(&self) -> bool {
+        self.inner.states_cost()
+    }
+
     fn complete(&self, request: &Request<'_>, cancel: &Cancel) -> Result<Reply, ProviderError> {
         let begun = self.clock.now();
-        let (mut attempt, mut overloads, mut taken) = (0, 0, Tokens::default());
+        let (mut attempt, mut overloads) = (0, 0);
         loop {
             let fallback = self.fallback.as_ref().filter(|_| overloads >= OVERLOADS);
-            if let Some(fallback) = fallback {
-                (request.told)(Course::AsksInstead(fallback.model()));
-            }
             let error = match fallback.unwrap_or(&self.inner).complete(request, cancel) {
-                Ok(reply) => return Ok(Reply { tokens: reply.tokens.plus(taken), ..reply }),
+                Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
             attempt += 1;
-            taken += error.taken();
             overloads = match &error {
                 // Once the other model is asked it stays with it.
                 _ if fallback.is_some() => overloads,
@@ -159,9 +171,9 @@ fn waits_for(clock: &Clock, until: Moment, error: &ProviderError) -> String {
 /// The last error, with how often it was tried.
 fn given_up(error: ProviderError, attempt: u32) -> ProviderError {
     match error {
-        ProviderError::Passing { why, after, is_overload, taken } if attempt > 1 => {
+        ProviderError::Passing { why, after, is_overload } if attempt > 1 => {
             let why = format!("{why}; tried {attempt} times");
-            ProviderError::Passing { why, after, is_overload, taken }
+            ProviderError::Passing { why, after, is_overload }
         }
         other => other,
     }
@@ -189,8 +201,7 @@ mod tests {
 
     fn passing(after: Option<u64>, is_overload: bool) -> ProviderError {
         let after = after.map(Duration::from_secs);
-        let taken = Tokens { input: 100, output: 1, ..Tokens::default() };
-        ProviderError::Passing { why: "busy".to_owned(), after, is_overload, taken }
+        ProviderError::Passing { why: "busy".to_owned(), after, is_overload }
     }
 
     #[test]

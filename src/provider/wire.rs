@@ -8,10 +8,7 @@ use super::{
     fault::{Refusal, retry_after},
     http::{Answer, Http},
 };
-use crate::{
-    base::{Cancel, Clock, text::headline},
-    model::Tokens,
-};
+use crate::base::{Cancel, Clock, text::headline};
 
 /// How many bytes are read at once.
 const PIECE: usize = 16 << 10;
@@ -51,9 +48,6 @@ pub trait Fold {
 
     /// Whether what has come is an answer although the stream ended here.
     fn is_enough(&self) -> bool;
-
-    /// The tokens that the server has counted so far.
-    fn tokens(&self) -> Tokens;
 }
 
 impl Wire {
@@ -67,7 +61,7 @@ impl Wire {
         cancel: &Cancel,
     ) -> Result<(), ProviderError> {
         let asked = self.ask_openly(headers, body, fold, told, cancel);
-        asked.map_err(|error| self.without_key(error).having_taken(fold.tokens()))
+        asked.map_err(|error| self.without_key(error))
     }
 
     fn ask_openly(
@@ -113,8 +107,8 @@ impl Wire {
     fn without_key(&self, error: ProviderError) -> ProviderError {
         let Some(key) = &self.key else { return error };
         match error {
-            ProviderError::Passing { why, after, is_overload, taken } => {
-                ProviderError::Passing { why: key.hide(&why), after, is_overload, taken }
+            ProviderError::Passing { why, after, is_overload } => {
+                ProviderError::Passing { why: key.hide(&why), after, is_overload }
             }
             ProviderError::TooLong => ProviderError::TooLong,
             ProviderError::Final(why) => ProviderError::Final(key.hide(&why)),

@@ -22,8 +22,6 @@ pub struct Fold {
     base: usize,
     stop: Option<String>,
     is_whole: bool,
-    /// Of the streams before.
-    spent: Tokens,
     /// Of the stream in hand.
     tokens: Tokens,
 }
@@ -111,7 +109,12 @@ impl Fold {
         self.base = self.blocks.len();
         self.stop = None;
         self.is_whole = false;
-        self.spent += std::mem::take(&mut self.tokens);
+        self.tokens = Tokens::default();
+    }
+
+    /// What the stream in hand has taken, as far as the server has counted.
+    pub fn tokens(&self) -> Tokens {
+        self.tokens
     }
 
     /// What the model has said of its turn.
@@ -172,8 +175,15 @@ impl Fold {
         let is_plain = |block: &Block| matches!(block.kind(), "text" | "tool_use");
         let vendor = (!self.blocks.iter().all(is_plain))
             .then(|| json!({ "anthropic": { "model": ask.model, "content": kept } }));
-        let tokens = self.spent.plus(self.tokens);
-        Reply { text: words, calls, status, decision: None, tokens, cost: None, vendor }
+        Reply {
+            text: words,
+            calls,
+            status,
+            decision: None,
+            tokens: self.tokens,
+            cost: None,
+            vendor,
+        }
     }
 
     fn count(&mut self, usage: &Value) {
@@ -262,10 +272,6 @@ impl wire::Fold for Fold {
 
     fn is_enough(&self) -> bool {
         self.is_whole
-    }
-
-    fn tokens(&self) -> Tokens {
-        self.spent.plus(self.tokens)
     }
 }
 

@@ -7,7 +7,8 @@ mod fold;
 mod tests;
 
 use super::{
-    Provider, ProviderError, Reads, Reply, Request, Settings, Thinking, rounds::Ids, wire::Wire,
+    Course, Provider, ProviderError, Reads, Reply, Request, Settings, Thinking, rounds::Ids,
+    wire::Wire,
 };
 use crate::base::Cancel;
 use body::body_of;
@@ -64,13 +65,10 @@ impl Provider for Anthropic {
         for _ in 0..MOST_PAUSES {
             let body = body_of(&self.ask, request, &fold.so_far());
             fold.begin();
-            self.wire.ask(
-                &headers,
-                body.to_string().into_bytes(),
-                &mut fold,
-                request.told,
-                cancel,
-            )?;
+            let body = body.to_string().into_bytes();
+            let asked = self.wire.ask(&headers, body, &mut fold, request.told, cancel);
+            (request.told)(Course::Took(&self.ask.model, fold.tokens()));
+            asked?;
             match fold.turned(&self.ask, &mut Ids::of(request.turns))? {
                 Turned::Reply(reply) => return Ok(reply),
                 Turned::Paused => {}

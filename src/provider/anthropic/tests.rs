@@ -126,7 +126,7 @@ fn a_turn_that_pauses_is_gone_on_with() {
         Play::stream(said(&[], "end_turn")),
     ]);
     let reply = shown(ask(&*anthropic(&server, once(), &fake())));
-    expect![[r#"Ok "Wörds." [6, 18, 40, 5] {"anthropic":{"content":[{"id":"srv_1","input":{"query":"x"},"name":"search","type":"server_tool_use"},{"text":"Wörds.","type":"text"}],"model":"model-1"}}"#]].assert_eq(&reply);
+    expect![[r#"Ok "Wörds." [3, 9, 40, 5] {"anthropic":{"content":[{"id":"srv_1","input":{"query":"x"},"name":"search","type":"server_tool_use"},{"text":"Wörds.","type":"text"}],"model":"model-1"}}"#]].assert_eq(&reply);
     let seen = server.seen();
     expect![[r#"{"content":[{"id":"srv_1","input":{"query":"x"},"name":"search","type":"server_tool_use"}],"role":"assistant"}"#]].assert_eq(&seen[1].json()["messages"][1].to_string());
 }

@@ -63,6 +63,11 @@ impl Call {
 }
 
 impl Fold {
+    /// What it has taken, as far as the server has counted.
+    pub fn tokens(&self) -> Tokens {
+        self.tokens
+    }
+
     /// The turn.
     pub fn reply(mut self, ids: &mut Ids<'_>) -> Reply {
         let is_cut = self.finish.as_deref() == Some("length");
@@ -218,9 +223,5 @@ impl wire::Fold for Fold {
 
     fn is_enough(&self) -> bool {
         self.is_done || self.finish.is_some()
-    }
-
-    fn tokens(&self) -> Tokens {
-        self.tokens
     }
 }

@@ -6,7 +6,9 @@ mod fold;
 #[cfg(test)]
 mod tests;
 
-use super::{Provider, ProviderError, Reads, Reply, Request, Settings, rounds::Ids, wire::Wire};
+use super::{
+    Course, Provider, ProviderError, Reads, Reply, Request, Settings, rounds::Ids, wire::Wire,
+};
 use crate::base::Cancel;
 use body::body_of;
 use fold::Fold;
@@ -55,7 +57,10 @@ impl Provider for OpenAi {
         let headers: Vec<_> = bearer.iter().map(|it| ("authorization", it.as_str())).collect();
         let body = body_of(&self.ask, request);
         let mut fold = Fold::default();
-        self.wire.ask(&headers, body.to_string().into_bytes(), &mut fold, request.told, cancel)?;
+        let body = body.to_string().into_bytes();
+        let asked = self.wire.ask(&headers, body, &mut fold, request.told, cancel);
+        (request.told)(Course::Took(&self.ask.model, fold.tokens()));
+        asked?;
         Ok(fold.reply(&mut Ids::of(request.turns)))
     }
 }

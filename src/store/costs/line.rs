@@ -35,10 +35,10 @@ pub struct Call {
 }
 
 /// Who says what a call has cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PricedBy {
-    /// The prices of its model.
-    Prices,
+    /// The prices of the models that may answer.
+    Prices(Vec<String>),
     /// Whoever answers.
     Answer,
 }

@@ -36,26 +36,24 @@ pub struct Costs {
     spending: Arc<Mutex<Spending>>,
 }
 
-/// What an answer says that it has taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What the tries of a call have taken, as far as it was counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens read and written.
-    pub tokens: Tokens,
-    /// Money, where it says so.
+    /// Tokens of each try, by the model that was asked.
+    pub tries: Vec<(String, Tokens)>,
+    /// Money, where whoever answered says so.
     pub cost: Option<Cost>,
+}
+
+impl Usage {
+    fn tokens(&self) -> Tokens {
+        self.tries.iter().map(|(_, tokens)| *tokens).fold(Tokens::default(), Tokens::plus)
+    }
 }
 
 /// A call that is under way.
 #[derive(Debug)]
 pub struct OpenCall(Call);
-
-impl OpenCall {
-    /// The same, answered by another model than the one that was asked first, where it was.
-    #[must_use]
-    pub fn by(self, model: Option<String>) -> Self {
-        Self(Call { model: model.unwrap_or(self.0.model), ..self.0 })
-    }
-}
 
 impl Costs {
     /// Reads what was spent. Calls that were open were cut off by the death of their daemon.
@@ -80,28 +78,37 @@ impl Costs {
         call: Call,
         priced_by: PricedBy,
     ) -> Result<Result<OpenCall, String>, StoreError> {
-        if let Some(refusal) = self.refusal(&call, priced_by) {
+        if let Some(refusal) = self.refusal(&call, &priced_by) {
             return Ok(Err(refusal));
         }
         self.append(CostLine::Started(call.clone()))?;
         Ok(Ok(OpenCall(call)))
     }
 
-    /// Writes down that a call has ended: with what it has taken, or none where nobody knows that. A
-    /// server that counts no tokens has not counted. What the answer says about its cost goes before
-    /// prices.
-    pub fn end(&self, open: &OpenCall, usage: Option<Usage>) -> Result<Charge, StoreError> {
-        let call = &open.0;
-        let is_free = self.team.prices.of(&call.model, 0).is_some_and(|price| price.is_free());
-        let has_counted = |it: &Usage| is_free || it.cost.is_some() || !it.tokens.is_nothing();
-        let charge = usage.filter(has_counted).map_or_else(
-            || call.unknown(),
-            |Usage { tokens, cost }| Charge {
-                tokens: Some(tokens),
-                cost: cost.or_else(|| self.team.prices.cost(&call.model, tokens)),
-            },
-        );
-        self.append(CostLine::Ended { call: call.clone(), charge })?;
+    /// Writes down that a call has ended, with what it has taken, and under the model that was asked
+    /// last. A server that counts no tokens has not counted: nobody knows then what it has taken. What
+    /// the answer says about its cost goes before prices.
+    pub fn end(&self, open: &OpenCall, usage: &Usage) -> Result<Charge, StoreError> {
+        let last = usage.tries.last().map(|(model, _)| model.clone());
+        let call = Call { model: last.unwrap_or_else(|| open.0.model.clone()), ..open.0.clone() };
+        let prices = &self.team.prices;
+        let is_free = prices.of(&call.model, 0).is_some_and(|price| price.is_free());
+        let tokens = usage.tokens();
+        let has_answered = !usage.tries.is_empty();
+        let is_counted = !tokens.is_nothing() || usage.cost.is_some() || (is_free && has_answered);
+        let by_price = || {
+            let parts = usage.tries.iter().filter(|(_, tokens)| !tokens.is_nothing());
+            let costs = parts.map(|(model, tokens)| prices.cost(model, *tokens));
+            costs
+                .collect::<Option<Vec<Cost>>>()
+                .map(|it| it.into_iter().fold(Cost::default(), Cost::plus))
+        };
+        let charge = if is_counted {
+            Charge { tokens: Some(tokens), cost: usage.cost.or_else(by_price) }
+        } else {
+            call.unknown()
+        };
+        self.append(CostLine::Ended { call, charge })?;
         Ok(charge)
     }
 
@@ -123,28 +130,25 @@ impl Costs {
         appended.map(drop)
     }
 
-    fn refusal(&self, call: &Call, priced_by: PricedBy) -> Option<String> {
+    fn refusal(&self, call: &Call, priced_by: &PricedBy) -> Option<String> {
         if call.model == CLERK_MODEL {
             return None;
         }
-        let price = self.team.prices.of(&call.model, 0);
+        let prices = &self.team.prices;
+        let models = match priced_by {
+            PricedBy::Prices(models) => models.as_slice(),
+            PricedBy::Answer => &[],
+        };
+        let unknown = models.iter().find(|model| prices.of(model, 0).is_none());
+        let is_free = |model: &String| prices.of(model, 0).is_some_and(|price| price.is_free());
+        // What costs nothing takes nothing from an amount of money.
+        let is_free = !models.is_empty() && models.iter().all(is_free);
         let (now, spending) = (self.store.now(), self.spending.lock());
-        let of_teammate = self.team.teammates.get(&call.teammate).map(|it| it.budget);
-        let of_type = self.team.types.get(&call.agent_type).map(|it| it.budget);
-        let budgets = [
-            (Whose::Team, Some(self.team.budget)),
-            (Whose::Teammate(call.teammate.clone()), of_teammate),
-            (Whose::Type(call.agent_type.clone()), of_type),
-        ];
-        budgets.into_iter().find_map(|(whose, budget)| {
-            let budget = budget?;
-            let is_unknown = price.is_none() && priced_by == PricedBy::Prices;
-            if budget.max_cost.is_some() && is_unknown {
-                return Some(no_price(&whose, &call.model));
+        let of_call = budgets_of(&self.team).into_iter().filter(|(whose, _)| whose.pays(call));
+        of_call.into_iter().find_map(|(whose, budget)| {
+            if let (Some(_), Some(model)) = (budget.max_cost, unknown) {
+                return Some(no_price(&whose, model));
             }
-            // What costs nothing takes nothing from an amount of money.
-            let is_free =
-                priced_by == PricedBy::Prices && price.is_some_and(|price| price.is_free());
             let max_cost = budget.max_cost.filter(|_| !is_free);
             let budget = Budget { max_cost, ..budget };
             spending.used_up(&whose, &budget, now).map(|it| refused(&it))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::line::{CostLine, Ledger, Settled};
+use super::line::{Call, CostLine, Ledger, Settled};
 use crate::{
     base::Timestamp,
     model::{AgentName, Budget, Cost, Team, Tokens, TypeName, Window},
@@ -65,6 +65,17 @@ pub enum Whose {
     Teammate(AgentName),
     /// All that bear a type.
     Type(TypeName),
+}
+
+impl Whose {
+    /// Whether a call is paid from it.
+    pub fn pays(&self, call: &Call) -> bool {
+        match self {
+            Self::Team => true,
+            Self::Teammate(name) => *name == call.teammate,
+            Self::Type(name) => *name == call.agent_type,
+        }
+    }
 }
 
 impl std::fmt::Display for Whose {

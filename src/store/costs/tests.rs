@@ -33,6 +33,10 @@ fn call(id: &str, teammate: &str, run: &str, model: &str) -> Call {
     }
 }
 
+fn by_prices(model: &str) -> PricedBy {
+    PricedBy::Prices(vec![model.to_owned()])
+}
+
 fn tokens(input: u64, output: u64) -> Tokens {
     Tokens { input, output, ..Tokens::default() }
 }
@@ -67,9 +71,9 @@ impl Bench {
 
     /// Makes a call that takes these tokens, or says why there is none.
     fn spend(&self, costs: &Costs, call: Call, tokens: Tokens) -> Result<(), String> {
-        costs
-            .end(&costs.begin(call, PricedBy::Prices).unwrap()?, Some(Usage { tokens, cost: None }))
-            .unwrap();
+        let model = call.model.clone();
+        let open = costs.begin(call, by_prices(&model)).unwrap()?;
+        costs.end(&open, &Usage { tries: vec![(model, tokens)], cost: None }).unwrap();
         Ok(())
     }
 
@@ -95,10 +99,10 @@ fn a_call_is_a_line_before_it_and_one_behind_it() {
     let cached = Tokens { cache_read: 5, ..tokens(100, 20) };
     bench.spend(&costs, first, cached).unwrap();
     bench.spend(&costs, call("two", "a", "a", "nobody-knows"), tokens(1, 1)).unwrap();
-    let cut = costs.begin(call("three", "b", "b", "clerk"), PricedBy::Prices).unwrap().unwrap();
-    costs.end(&cut, None).unwrap();
-    let cut = costs.begin(call("four", "b", "b", "m"), PricedBy::Prices).unwrap().unwrap();
-    costs.end(&cut, None).unwrap();
+    let cut = costs.begin(call("three", "b", "b", "clerk"), by_prices("clerk")).unwrap().unwrap();
+    costs.end(&cut, &Usage::default()).unwrap();
+    let cut = costs.begin(call("four", "b", "b", "m"), by_prices("m")).unwrap().unwrap();
+    costs.end(&cut, &Usage::default()).unwrap();
     expect![[r#"
         {"timestamp":"2026-11-30T12:00:00.000Z","event":"started","call":"one","teammate":"a","agent_type":"general-purpose","run":"a","trace":"t","task":"7","message":"m","model":"m"}
         {"timestamp":"2026-11-30T12:00:00.000Z","event":"ended","call":"one","teammate":"a","agent_type":"general-purpose","run":"a","trace":"t","task":"7","message":"m","model":"m","tokens":{"input":100,"output":20,"cache_read":5},"cost_usd":"0.000305"}
@@ -116,8 +120,8 @@ fn a_call_that_a_death_cut_off_has_cost_nobody_knows_what() {
     let bench = Bench::new(&team(r#", "budget": {"max_tokens": 100}"#));
     let costs = bench.costs();
     bench.spend(&costs, call("one", "a", "a", "m"), tokens(50, 0)).unwrap();
-    costs.begin(call("two", "a", "a", "m"), PricedBy::Prices).unwrap().unwrap();
-    costs.begin(call("clerks", "b", "b", "clerk"), PricedBy::Prices).unwrap().unwrap();
+    costs.begin(call("two", "a", "a", "m"), by_prices("m")).unwrap().unwrap();
+    costs.begin(call("clerks", "b", "b", "clerk"), by_prices("clerk")).unwrap().unwrap();
     let whole = bench.lines();
     let journal = bench.journals.journal(&JournalName("state/costs".to_owned()));
     journal.push(b"{\"timestamp\":\"2026-11-");
@@ -311,7 +315,8 @@ fn what_an_answer_says_of_its_cost_goes_before_prices() {
     let spend = |id: &str, model: &str, cost: Option<f64>| {
         let open = costs.begin(call(id, "a", "a", model), PricedBy::Answer).unwrap()?;
         let cost = cost.and_then(Cost::of_dollars);
-        let charge = costs.end(&open, Some(Usage { tokens: tokens(1_000, 0), cost })).unwrap();
+        let usage = Usage { tries: vec![(model.to_owned(), tokens(1_000, 0))], cost };
+        let charge = costs.end(&open, &usage).unwrap();
         Ok(charge.cost.map(|cost| cost.exact()))
     };
     assert_eq!(spend("one", "m", Some(0.5)), Ok(Some("0.5".to_owned())));
@@ -320,6 +325,25 @@ fn what_an_answer_says_of_its_cost_goes_before_prices() {
     assert_eq!(spend("four", "nobody-knows", Some(0.5)), Ok(Some("0.5".to_owned())));
     let refused: Result<_, String> = spend("five", "nobody-knows", Some(0.5));
     assert!(refused.unwrap_err().contains("the budget of the team is used up"));
-    let priced = costs.begin(call("six", "a", "a", "nobody-knows"), PricedBy::Prices).unwrap();
+    let priced = costs.begin(call("six", "a", "a", "m"), by_prices("nobody-knows")).unwrap();
     assert!(priced.unwrap_err().contains("is not known"));
+}
+
+#[test]
+fn all_tries_of_a_call_are_paid_at_the_price_of_their_model() {
+    let bench = Bench::new(&team(""));
+    let costs = bench.costs();
+    let spend = |id: &str, tries: &[(&str, u64)]| {
+        let open = costs.begin(call(id, "a", "a", "m"), by_prices("m")).unwrap().unwrap();
+        let tries = tries.iter().map(|(model, input)| ((*model).to_owned(), tokens(*input, 0)));
+        let charge = costs.end(&open, &Usage { tries: tries.collect(), cost: None }).unwrap();
+        (charge.tokens.map(|it| it.input), charge.cost.map(|cost| cost.exact()))
+    };
+    let paid = |cost: &str| Some(cost.to_owned());
+    assert_eq!(spend("one", &[("m", 1_000), ("m", 1_000)]), (Some(2_000), paid("0.002")));
+    assert_eq!(spend("two", &[("m", 0), ("m", 1_000)]), (Some(1_000), paid("0.001")));
+    assert_eq!(spend("three", &[("m", 1_000), ("nobody-knows", 5)]), (Some(1_005), None));
+    assert_eq!(spend("four", &[("m", 0), ("m", 0)]), (None, None));
+    assert_eq!(spend("five", &[]), (None, None));
+    assert!(bench.lines().contains("\"model\":\"nobody-knows\""));
 }
