@@ -9,7 +9,7 @@ use super::{
     approval::withdraw_of_tasks,
     background::Background,
     lineage::Lineage,
-    run::{Meanwhile, as_mail, cut_off},
+    run::{Meanwhile, Memo, as_mail, cut_off},
     shutdown::announce,
 };
 use crate::{
@@ -284,7 +284,7 @@ impl AutonomousAgent {
             lineage: &lineage,
             background: &self.background,
             has_died: self.has_died,
-            awaiting: None,
+            memo: Memo::default(),
             is_interrupted: false,
         };
         let ended = ModelLoop.handle(&mut run)?;

@@ -235,7 +235,7 @@ fn decide_plan(run: &Run<'_>, call: &ToolCall, approve: bool, reason: String) ->
 /// Sends a request and waits for the response. A SHUTDOWN ends the wait at once: nothing is lost by it.
 /// From before it is sent until the response is kept, the response is this run's alone.
 fn ask_member(run: &mut Run<'_>, call: &ToolCall, letter: Letter, at_most: Duration) -> Called {
-    run.awaiting = Some(run.inbox.await_response(&letter.envelope.id));
+    run.memo.awaiting = Some(run.inbox.await_response(&letter.envelope.id));
     let from = &letter.envelope.to.clone();
     let request = &match run.office.post.send(run.scope, letter) {
         Ok(request) => request,

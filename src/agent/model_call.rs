@@ -1,14 +1,21 @@
 //! One call of a model: paid for, traced, and ended as soon as its teammate has to.
 
 use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::Value;
 
 use super::{Run, programs::mode_for_program};
 use crate::{
-    base::Interrupted,
+    base::{Interrupted, text::shorten},
     model::{CallId, guessed_tokens},
     provider::{Course, ProviderError, Reply, Request, Told},
     store::{Call, OpenCall, PricedBy, StoreError, Usage},
 };
+
+/// The most bytes of a turn's words, calls and vendor's blocks as JSON: together they fit into a line.
+const MOST_WORDS: usize = 400 << 10;
+const MOST_CALLS: usize = 400 << 10;
+const MOST_BLOCKS: usize = 200 << 10;
 
 /// How a call of a model ended.
 pub enum Asked {
@@ -47,9 +54,13 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     run.trace.model_call_started();
     let started = run.scope.clock.now();
     let (asked, usage) = call_model(run, aside);
+    run.memo.has_asked |= aside.is_none();
     charge(run, &call, &usage)?;
     let reply = match asked {
-        Ok(Ok(reply)) => Reply { text: run.office.secrets.hide(reply.text), ..reply },
+        Ok(Ok(reply)) => match fitting(without_keys(run, reply)) {
+            Ok(reply) => reply,
+            Err(why) => return Ok(Asked::Failed(why)),
+        },
         Ok(Err(ProviderError::Final(why))) => {
             return Ok(Asked::Failed(ProviderError::Final(run.office.secrets.hide(why))));
         }
@@ -61,7 +72,7 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
     run.trace.model_call(tokens, milliseconds, &reply.text);
     let complaints = reply.vendor.as_ref().and_then(|it| it.pointer("/command/stderr")?.as_str());
     if let Some(complaints) = complaints.filter(|it| !it.trim().is_empty()) {
-        run.trace.error(&run.office.secrets.hide(complaints.to_owned()));
+        run.trace.error(complaints);
     }
     Ok(Asked::Reply(reply))
 }
@@ -83,6 +94,7 @@ fn call_model(
         in_hand: conversation.in_hand_from(),
         tools: run.desk.tools.specs(),
         told,
+        may_be_again: run.has_died && !run.memo.has_asked,
         mode: mode_for_program(&run.rights(), &run.desk.tools),
     };
     let request = aside.map_or(to_go_on, |aside| Request { told, ..*aside });
@@ -97,6 +109,45 @@ fn call_model(
         }
     }
     (asked, usage)
+}
+
+/// A reply without the keys that it may have seen: in its words, in what it was complained of, and in
+/// what an agent program wants done, which is words, too.
+fn without_keys(run: &Run<'_>, reply: Reply) -> Reply {
+    let secrets = &run.office.secrets;
+    let mut reply = Reply { text: secrets.hide(reply.text), ..reply };
+    let complaints = reply.vendor.as_mut().and_then(|it| it.pointer_mut("/command/stderr"));
+    if let Some(Value::String(complaints)) = complaints {
+        *complaints = secrets.hide(std::mem::take(complaints));
+    }
+    if run.desk.provider.holds_rights().is_some() {
+        for call in &mut reply.calls {
+            let hidden = secrets.hide(call.input.to_string());
+            call.input = serde_json::from_str(&hidden).unwrap_or_default();
+        }
+    }
+    reply
+}
+
+/// A reply that fits into a line of its conversation, and whose words fit into a message.
+fn fitting(reply: Reply) -> Result<Reply, ProviderError> {
+    let mut reply = reply;
+    let mut most = MOST_WORDS;
+    while length(&reply.text) > MOST_WORDS {
+        reply.text = shorten(&reply.text, most);
+        most /= 2;
+    }
+    reply.vendor.take_if(|blocks| length(blocks) > MOST_BLOCKS);
+    if length(&reply.calls) > MOST_CALLS {
+        let why = format!("the model wants calls of more than {MOST_CALLS} bytes at once");
+        return Err(ProviderError::Final(why));
+    }
+    Ok(reply)
+}
+
+/// How many bytes something is as JSON.
+fn length(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(usize::MAX, |bytes| bytes.len())
 }
 
 /// Says what the call waits for, if for anything.

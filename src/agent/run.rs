@@ -45,10 +45,21 @@ pub struct Run<'a> {
     pub background: &'a Background,
     /// Whether the life before died with work in hand: then so may have the calls that it had begun.
     pub has_died: bool,
-    /// The wait for a response that is not settled yet.
-    pub awaiting: Option<Awaiting>,
+    /// What it remembers while it is under way.
+    pub memo: Memo,
     /// Whether somebody wants the whole work ended, where that is a subagent's.
     pub is_interrupted: bool,
+}
+
+/// What a run remembers while it is under way, and begins without again.
+#[derive(Default)]
+pub struct Memo {
+    /// The wait for a response that is not settled yet.
+    pub awaiting: Option<Awaiting>,
+    /// Whether its model was asked.
+    pub has_asked: bool,
+    /// How long its conversation was, in tokens, when the model failed to sum it up.
+    pub unsummed: u64,
 }
 
 /// What becomes of requests that come while a run is under way.
@@ -155,7 +166,7 @@ impl Run<'_> {
         self.keep(Turn::Result(result))?;
         *self.begun = None;
         self.settle_answer(answer)?;
-        self.awaiting = None;
+        self.memo.awaiting = None;
         Ok(())
     }
 

@@ -25,7 +25,10 @@ impl Secrets {
         let of_programs = Preset::WORDS.iter().flat_map(|(_, preset)| preset.keys());
         let keys = named.filter_map(key).chain(usual.filter_map(key));
         let keys = keys.chain(of_programs.filter_map(key));
-        Self(keys.filter(|key| key.expose().len() >= SHORTEST).collect())
+        let mut keys: Vec<Secret> = keys.filter(|key| key.expose().len() >= SHORTEST).collect();
+        // One may begin as another does: the longer one goes first, as a whole.
+        keys.sort_by_key(|key| std::cmp::Reverse(key.expose().len()));
+        Self(keys)
     }
 
     /// Whether there is none.

@@ -12,7 +12,7 @@ use super::{
     background::{Background, BackgroundEnd, Beside, CANCELLED, What},
     dispatch::{Called, result},
     lineage::Lineage,
-    run::{Meanwhile, as_mail},
+    run::{Meanwhile, Memo, as_mail},
 };
 use crate::{
     base::{Interrupted, Scope},
@@ -335,7 +335,7 @@ impl Subagent {
                 lineage: &self.lineage,
                 background: host.background,
                 has_died: host.has_died,
-                awaiting: None,
+                memo: Memo::default(),
                 is_interrupted: false,
             };
             let ended = ModelLoop.handle(&mut run)?;

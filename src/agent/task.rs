@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::{
     AutonomousAgent, Desk, Ended, ModelLoop, Run, Step, Worker,
     lineage::Lineage,
-    run::{Meanwhile, as_mail},
+    run::{Meanwhile, Memo, as_mail},
     subagent::word,
 };
 use crate::{
@@ -161,7 +161,7 @@ impl AutonomousAgent {
             lineage: &it.lineage,
             background: &self.background,
             has_died: self.has_died,
-            awaiting: None,
+            memo: Memo::default(),
             is_interrupted: false,
         };
         let ended = ModelLoop.handle(&mut run)?;

@@ -118,11 +118,15 @@ impl Worker for ModelLoop {
 
 /// Asks the model and keeps its turn; an end where there is none to come.
 fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
-    compactor::fit(run)?;
+    if let Err(why) = compactor::fit(run)? {
+        return Ok(interrupted(run, why));
+    }
     let asked = match model_call::ask(run)? {
-        Asked::Failed(ProviderError::TooLong) if compactor::fit_refused(run)? => {
-            model_call::ask(run)?
-        }
+        Asked::Failed(ProviderError::TooLong) => match compactor::fit_refused(run)? {
+            Ok(true) => model_call::ask(run)?,
+            Ok(false) => Asked::Failed(ProviderError::TooLong),
+            Err(why) => Asked::Interrupted(why),
+        },
         asked => asked,
     };
     let reply = match asked {
@@ -132,13 +136,7 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
             return Ok(Some(Ended::failed(why.to_string())));
         }
         Asked::Failed(ProviderError::TooLong) => return Ok(Some(Ended::failed(too_long(run)))),
-        Asked::Interrupted(Interrupted::Stopping) => return Ok(Some(Ended::Stopping)),
-        Asked::Interrupted(Interrupted::Interrupt) if run.lineage.depth > 0 => {
-            run.is_interrupted = true;
-            return Ok(None);
-        }
-        // Whoever interrupts wants to be read: the mail joins and the model is asked again.
-        Asked::Interrupted(Interrupted::Interrupt | Interrupted::Late) => return Ok(None),
+        Asked::Interrupted(why) => return Ok(interrupted(run, why)),
     };
     run.keep(Turn::Model {
         text: reply.text,
@@ -149,6 +147,16 @@ fn ask_model(run: &mut Run<'_>) -> Result<Option<Ended>, StoreError> {
         vendor: reply.vendor,
     })?;
     Ok(None)
+}
+
+/// What an interrupted call of a model comes to.
+fn interrupted(run: &mut Run<'_>, why: Interrupted) -> Option<Ended> {
+    if why == Interrupted::Stopping {
+        return Some(Ended::Stopping);
+    }
+    // Whoever interrupts wants to be read: the mail joins and the model is asked again.
+    run.is_interrupted |= why == Interrupted::Interrupt && run.lineage.depth > 0;
+    None
 }
 
 fn too_long(run: &Run<'_>) -> String {

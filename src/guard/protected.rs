@@ -15,7 +15,11 @@ pub fn kept_from_writing(path: &Path) -> Option<&'static str> {
             return Some("the mailbox folder is written by the daemon and by appending messages");
         }
         Some("teams") => return Some("team and agent files say what agents may do"),
-        Some(".claude") => return Some("settings and agent files there say what agents may do"),
+        Some(
+            ".claude" | ".codex" | ".opencode" | ".mcp.json" | "opencode.json" | "opencode.jsonc",
+        ) => {
+            return Some("settings there say what agents, and agent programs, may do and run");
+        }
         Some(_) | None => {}
     }
     steers_git(path).then_some("git runs what it is told there")

@@ -118,6 +118,7 @@ fn ask_telling(
         in_hand: 0,
         tools: &tools,
         told,
+        may_be_again: false,
         mode: PermissionMode::Default,
     };
     provider.complete(&request, cancel)

@@ -204,6 +204,7 @@ mod tests {
             in_hand: 1,
             tools: &tools,
             told: &|_| {},
+            may_be_again: false,
             mode: PermissionMode::Default,
         };
         command(script, io, 20).complete(&request, &Cancel::default())
@@ -259,6 +260,7 @@ mod tests {
             in_hand: 0,
             tools: &[],
             told: &|_| {},
+            may_be_again: false,
             mode: PermissionMode::Default,
         };
         let why = shown(missing.complete(&request, &Cancel::default()));
@@ -287,6 +289,7 @@ mod tests {
             in_hand: 0,
             tools: &[],
             told: &|_| {},
+            may_be_again: false,
             mode: PermissionMode::Default,
         };
         let why = shown(command.complete(&request, &Cancel::default()));
@@ -307,6 +310,7 @@ mod tests {
             in_hand: 0,
             tools: &[],
             told: &|_| {},
+            may_be_again: false,
             mode: PermissionMode::Default,
         };
         let ended = command.complete(&request, &cancel);

@@ -80,6 +80,7 @@ fn sent(provider: &dyn Provider, server: &TestServer, turns: &[Turn]) -> Seen {
         in_hand: 0,
         tools: &tools,
         told: &|_| {},
+        may_be_again: false,
         mode: PermissionMode::Default,
     };
     assert_eq!(provider.complete(&request, &Cancel::default()).unwrap().text, "hello");

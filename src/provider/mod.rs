@@ -59,6 +59,8 @@ pub struct Request<'a> {
     pub tools: &'a [ToolSpec],
     /// Who is told how the call goes on.
     pub told: &'a Told<'a>,
+    /// Whether the same may have been asked before, by a daemon that died then.
+    pub may_be_again: bool,
     /// How its side effects are judged; heeded by programs that judge by themselves.
     pub mode: PermissionMode,
 }

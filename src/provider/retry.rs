@@ -300,6 +300,7 @@ mod tests {
             in_hand: 0,
             tools: &[],
             told: &|_| {},
+            may_be_again: false,
             mode: PermissionMode::Default,
         };
         let ended = retrying.complete(&request, &Cancel::default()).is_ok();
@@ -340,6 +341,7 @@ mod tests {
             in_hand: 0,
             tools: &[],
             told: &|_| {},
+            may_be_again: false,
             mode: PermissionMode::Default,
         };
         let cancel = Cancel::default();

@@ -426,6 +426,20 @@ fn a_server_that_counts_nothing_has_an_unknown_cost() {
 }
 
 #[test]
+fn what_a_model_says_fits_into_a_line_however_long_it_is() {
+    for size in [600_000, 1_040_000, 3_000_000] {
+        let team = Team::new(&format!(
+            r#"{{"teammates": {{"lead": {{}}}}, "provider": "own", "providers": {{"own":
+                {{"kind": "command", "io": "text", "command": ["sh", "-c",
+                "head -c {size} /dev/zero | tr '\\\\0' '\\\\001'; echo end"]}}}}}}"#
+        ));
+        let said = team.run(&["run", "go"]).ok();
+        assert!(said.contains("left out") && said.ends_with("end\n"), "{} {size}", said.len());
+        assert_eq!(team.run(&["dead", "list"]).ok(), "");
+    }
+}
+
+#[test]
 fn a_program_thinks_as_the_formats_say() {
     let team = Team::new(
         r#"{"provider": "own", "teammates": {"lead": {}}, "providers":

@@ -146,6 +146,7 @@ impl Desks {
             in_hand: 0,
             tools: desk.tools.specs(),
             told: &|_| {},
+            may_be_again: false,
             mode: PermissionMode::Plan,
         };
         let beside = length(&request);

@@ -169,6 +169,8 @@ impl Fold {
                     let tool = block.field("name").to_owned();
                     calls.push(ToolCall { id, tool, input: block.input() });
                 }
+                // Thinking that was cut off has no signature, and is not taken back without.
+                "thinking" if block.field("signature").is_empty() => {}
                 _ => kept.push(block.whole()),
             }
         }

@@ -45,6 +45,7 @@ pub fn ask(clerk: &Clerk, turns: &[Turn], in_hand: usize) -> Reply {
         in_hand,
         tools: &tools,
         told: &|_| {},
+        may_be_again: false,
         mode: PermissionMode::Default,
     };
     clerk.complete(&request, &Cancel::default()).unwrap()

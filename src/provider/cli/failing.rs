@@ -53,6 +53,12 @@ fn below(text: &str) -> String {
 /// Whether a program says that it does not know the session that it was to go on with. The words are
 /// those of the three programs in their versions of the last year.
 pub fn is_gone(ended: &Ended, printed: Option<&Printed>) -> bool {
+    // A run that has taken something has worked: it is told of, and not done again.
+    let has_worked =
+        |it: &Printed| !it.tokens.is_nothing() || it.cost.is_some_and(|cost| !cost.is_nothing());
+    if printed.is_some_and(has_worked) {
+        return false;
+    }
     let words = [
         "no conversation found",
         "no rollout found",

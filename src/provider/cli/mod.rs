@@ -160,7 +160,7 @@ impl Cli {
             model: self.model.as_deref(),
             session: last.map(|it| it.session),
             system: request.system,
-            news: &told::told(news),
+            news: &told::told(news, request.may_be_again),
         };
         let start = start(self.preset, &ask);
         let argv = self.program.argv.iter().cloned().chain(start.arguments).collect();

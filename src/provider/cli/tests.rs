@@ -34,6 +34,7 @@ fn request<'a>(turns: &'a [Turn], tools: &'a [ToolSpec]) -> Request<'a> {
         in_hand,
         tools,
         told: &|_| {},
+        may_be_again: false,
         mode: PermissionMode::Plan,
     }
 }
@@ -358,11 +359,11 @@ fn what_is_told_is_framed_and_has_a_limit() {
 
         (What came of it:)
         approved"#]]
-    .assert_eq(&told::told(&turns));
-    assert_eq!(told::told(&[]), "(Go on.)");
+    .assert_eq(&told::told(&turns, false));
+    assert_eq!(told::told(&[], false), "(Go on.)");
     let long = "y".repeat(150 * 1024);
     let turns = [mail("m1", None, &long), mail("m2", None, &long), mail("m3", None, "last")];
-    let told = told::told(&turns);
+    let told = told::told(&turns, false);
     assert!(told.starts_with("(What was said before is left out.)\n\n<message id=\"m2\""));
     assert!(told.contains("last") && !told.contains("\"m1\""));
 }
@@ -391,4 +392,10 @@ fn it_is_ended_with_all_that_it_started() {
     let why = shown(cli.complete(&request(&[], &[]), &Cancel::default()));
     assert_eq!(why, "error: sh timed out after 0.3 s and was killed");
     assert_eq!(Mark::of_folder(&cli.program.folder).find().unwrap().len(), 0);
+}
+
+#[test]
+fn what_may_have_been_done_in_part_is_told_so() {
+    let told = told::told(&[], true);
+    assert!(told.starts_with("(Go on.)\n\n(An earlier run for this was cut off"), "{told}");
 }

@@ -28,8 +28,12 @@ const LEFT_OUT: &str = "(What was said before is left out.)";
 /// What is told where nothing is new.
 const GO_ON: &str = "(Go on.)";
 
-/// `turns` as text, the newest ones whole.
-pub fn told(turns: &[Turn]) -> String {
+/// What goes before work that may have been done in part already.
+const AGAIN: &str = "(An earlier run for this was cut off, and what it did until then stands. Look at \
+    what is there before you do anything again that changes something.)";
+
+/// `turns` as text, the newest ones whole. They `may_be_again` what was told to a run that was cut off.
+pub fn told(turns: &[Turn], may_be_again: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut length = 0;
     for part in turns.iter().rev().filter_map(as_text) {
@@ -41,7 +45,11 @@ pub fn told(turns: &[Turn]) -> String {
         parts.push(part);
     }
     parts.reverse();
-    if parts.is_empty() { GO_ON.to_owned() } else { parts.join("\n\n") }
+    if parts.is_empty() {
+        parts.push(GO_ON.to_owned());
+    }
+    parts.extend(may_be_again.then(|| AGAIN.to_owned()));
+    parts.join("\n\n")
 }
 
 fn as_text(turn: &Turn) -> Option<String> {
