@@ -16,7 +16,8 @@ use crate::{
         text::{headline, shorten},
     },
     model::{
-        AgentName, Conversation, Kind, Mail, MessageId, PermissionMode, Summary, Tally, Turn, sizes,
+        AgentName, Conversation, Kind, Mail, MessageId, PermissionMode, Status, Summary, Tally,
+        Turn, sizes,
     },
     provider::{FRAMES_EXPLAINED, ProviderError, Reads, Request, framed},
     store::{Activity, StoreError},
@@ -25,7 +26,7 @@ use crate::{
 /// The most tokens of a subagent's conversation.
 const MOST_OF_SUBAGENT: u64 = 50_000;
 /// How many tokens of turns are always let be, whatever is told beside them.
-const LEAST: u64 = 2_000;
+const LEAST: u64 = 8_000;
 /// How many results stay as they are while older ones can be shrunk.
 const RESULTS_STAY: usize = 3;
 /// How many turns of ended work stay, where nobody sums them up.
@@ -51,7 +52,8 @@ pub fn fit(run: &mut Run<'_>) -> Result<Shortened, StoreError> {
     };
     let (size, beside) = (size(run), beside(run));
     let room = most_of(run, most).saturating_sub(beside).max(LEAST);
-    let is_hopeless = run.memo.unsummed > 0 && size < run.memo.unsummed + room / 4;
+    // A model that has failed to sum it up is asked again when it is half as long again.
+    let is_hopeless = size < run.memo.unsummed / 2 * 3;
     if size <= beside + room || is_hopeless {
         return Ok(Ok(false));
     }
@@ -146,12 +148,15 @@ fn sum_up(run: &mut Run<'_>, count: usize, room: u64) -> Result<Shortened, Store
     let asked = ask_aside(run, &request)?;
     run.note(Activity::Working, "with a summary of its conversation");
     let why = match asked {
-        Asked::Reply(reply) if !reply.text.trim().is_empty() => {
-            run.keep(Turn::Summary(summary(run, count, &reply.text, &open)))?;
+        Asked::Reply(reply) if reply.status == Status::Ok && !reply.text.trim().is_empty() => {
+            let most = usize::try_from(room).unwrap_or(usize::MAX).max(SHOWN);
+            let words = shorten(&reply.text, most);
+            run.keep(Turn::Summary(summary(run, count, &words, &open)))?;
             run.memo.unsummed = 0;
             return Ok(Ok(true));
         }
-        Asked::Reply(_) => "the model said nothing".to_owned(),
+        Asked::Reply(reply) if reply.text.trim().is_empty() => "the model said nothing".to_owned(),
+        Asked::Reply(reply) => headline(&reply.text, 200),
         Asked::Refused(why) => why,
         Asked::Failed(ProviderError::TooLong) => "it is too long even for that".to_owned(),
         Asked::Failed(why) => why.to_string(),
@@ -208,32 +213,38 @@ fn open_requests(turns: &[Turn]) -> String {
     lines
 }
 
-/// `turns` as a text for whoever sums them up.
+/// `turns` as a text for whoever sums them up. Each line of what somebody else has written stands behind
+/// a bar, so that none can look like a line of ours.
 fn transcript(turns: &[Turn]) -> String {
     let mut told = String::new();
     for turn in turns {
         let _ = match turn {
             Turn::Mail(mail) => {
                 let text = shorten(&mail.text, SHOWN);
-                writeln!(told, "{}", framed(&Mail { text, ..mail.clone() }))
+                writeln!(told, "{}", barred(&framed(&Mail { text, ..mail.clone() })))
             }
             Turn::Model { text, calls, .. } => {
-                let _ = writeln!(told, "[agent] {}", shorten(text, SHOWN));
+                let _ = writeln!(told, "[agent]\n{}", barred(&shorten(text, SHOWN)));
                 calls.iter().try_for_each(|call| {
                     let input = shorten(&call.input.to_string(), SHOWN);
-                    writeln!(told, "[call] {} {input}", call.tool)
+                    writeln!(told, "[call]\n{}", barred(&format!("{} {input}", call.tool)))
                 })
             }
             Turn::Result(result) => {
                 let how = if result.is_error { "failed" } else { "result" };
-                writeln!(told, "[{how}] {}", shorten(&result.text, SHOWN))
+                writeln!(told, "[{how}]\n{}", barred(&shorten(&result.text, SHOWN)))
             }
-            Turn::Summary(summary) => writeln!(told, "[before] {}", summary.text),
+            Turn::Summary(summary) => writeln!(told, "[before]\n{}", barred(&summary.text)),
             Turn::Final(_) => writeln!(told, "[this piece of work has ended]"),
             Turn::Shrunk { .. } => Ok(()),
         };
     }
     told
+}
+
+fn barred(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(|line| format!("| {line}")).collect();
+    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ use crate::{
 const MOST_WORDS: usize = 400 << 10;
 const MOST_CALLS: usize = 400 << 10;
 const MOST_BLOCKS: usize = 200 << 10;
+/// The most calls of one turn.
+const MOST_AT_ONCE: usize = 256;
 
 /// How a call of a model ended.
 pub enum Asked {
@@ -61,10 +63,9 @@ fn ask_with(run: &mut Run<'_>, aside: Option<&Request<'_>>) -> Result<Asked, Sto
             Ok(reply) => reply,
             Err(why) => return Ok(Asked::Failed(why)),
         },
-        Ok(Err(ProviderError::Final(why))) => {
-            return Ok(Asked::Failed(ProviderError::Final(run.office.secrets.hide(why))));
+        Ok(Err(why)) => {
+            return Ok(Asked::Failed(why.with_words(|words| run.office.secrets.hide(words))));
         }
-        Ok(Err(why)) => return Ok(Asked::Failed(why)),
         Err(why) => return Ok(Asked::Interrupted(why)),
     };
     let milliseconds = run.scope.clock.now().since(started).as_millis();
@@ -111,8 +112,8 @@ fn call_model(
     (asked, usage)
 }
 
-/// A reply without the keys that it may have seen: in its words, in what it was complained of, and in
-/// what an agent program wants done, which is words, too.
+/// A reply without the keys that it may have seen. A vendor's own blocks can't be changed, so they go
+/// where they hold one.
 fn without_keys(run: &Run<'_>, reply: Reply) -> Reply {
     let secrets = &run.office.secrets;
     let mut reply = Reply { text: secrets.hide(reply.text), ..reply };
@@ -120,10 +121,11 @@ fn without_keys(run: &Run<'_>, reply: Reply) -> Reply {
     if let Some(Value::String(complaints)) = complaints {
         *complaints = secrets.hide(std::mem::take(complaints));
     }
-    if run.desk.provider.holds_rights().is_some() {
-        for call in &mut reply.calls {
-            let hidden = secrets.hide(call.input.to_string());
-            call.input = serde_json::from_str(&hidden).unwrap_or_default();
+    reply.vendor.take_if(|blocks| secrets.are_in(&blocks.to_string()));
+    for call in &mut reply.calls {
+        let input = call.input.to_string();
+        if secrets.are_in(&input) {
+            call.input = serde_json::from_str(&secrets.hide(input)).unwrap_or_default();
         }
     }
     reply
@@ -138,8 +140,12 @@ fn fitting(reply: Reply) -> Result<Reply, ProviderError> {
         most /= 2;
     }
     reply.vendor.take_if(|blocks| length(blocks) > MOST_BLOCKS);
-    if length(&reply.calls) > MOST_CALLS {
-        let why = format!("the model wants calls of more than {MOST_CALLS} bytes at once");
+    let count = reply.calls.len();
+    if count > MOST_AT_ONCE || length(&reply.calls) > MOST_CALLS {
+        let why = format!(
+            "the model wants {count} calls at once; at most {MOST_AT_ONCE} of together at most \
+             {MOST_CALLS} bytes are made"
+        );
         return Err(ProviderError::Final(why));
     }
     Ok(reply)
@@ -183,8 +189,8 @@ fn charge(run: &mut Run<'_>, call: &OpenCall, usage: &Usage) -> Result<(), Store
     let charge = run.insist(|run| run.office.costs.end(call, usage))?;
     run.office.statuses.update(run.name, |status| {
         let tokens = charge.tokens.unwrap_or_default();
-        status.tokens_in += tokens.read();
-        status.tokens_out += tokens.output;
+        status.tokens_in = status.tokens_in.saturating_add(tokens.read());
+        status.tokens_out = status.tokens_out.saturating_add(tokens.output);
         status.cost = status.cost.plus(charge.cost.unwrap_or_default());
         status.unknown_costs += u64::from(charge.cost.is_none());
     });

@@ -218,11 +218,13 @@ impl Run<'_> {
         }
     }
 
-    /// An id for a call that is the same after a restart and unlike that of any other call.
+    /// An id for a call of the last round that is the same after a restart and unlike that of any
+    /// other call: a model may give an id again once its first call was summed up.
     pub fn call_id(&self, call: &ToolCall) -> CallId {
-        let work = &self.work.envelope;
-        let parts = [self.name.as_str(), work.from.as_str(), work.id.as_str(), call.id.as_str()];
-        CallId::derived(&parts)
+        let (work, round) =
+            (&self.work.envelope, self.kept.conversation().tally().turns.to_string());
+        let parts = [self.name.as_str(), work.from.as_str(), work.id.as_str(), &round];
+        CallId::derived(&[parts.as_slice(), &[call.id.as_str()]].concat())
     }
 }
 

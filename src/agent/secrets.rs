@@ -10,9 +10,6 @@ use crate::{
     provider::Secret,
 };
 
-/// A shorter word is no key: local servers take any, and it would be taken out of every text.
-const SHORTEST: usize = 8;
-
 /// The keys that the daemon was given.
 pub struct Secrets(Vec<Secret>);
 
@@ -25,7 +22,7 @@ impl Secrets {
         let of_programs = Preset::WORDS.iter().flat_map(|(_, preset)| preset.keys());
         let keys = named.filter_map(key).chain(usual.filter_map(key));
         let keys = keys.chain(of_programs.filter_map(key));
-        let mut keys: Vec<Secret> = keys.filter(|key| key.expose().len() >= SHORTEST).collect();
+        let mut keys: Vec<Secret> = keys.filter(Secret::is_hidden).collect();
         // One may begin as another does: the longer one goes first, as a whole.
         keys.sort_by_key(|key| std::cmp::Reverse(key.expose().len()));
         Self(keys)
@@ -34,6 +31,11 @@ impl Secrets {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether a key is in `text`.
+    pub fn are_in(&self, text: &str) -> bool {
+        self.0.iter().any(|key| text.contains(key.expose()))
     }
 
     /// `text` with a word in place of each key.

@@ -134,7 +134,7 @@ fn a_chain_of_messages_ends_after_sixteen() {
         lead:
           scout request - answer: x
         user:
-          scout response ok sent to lead as 0b8p2nfbzqyd
+          scout response ok sent to lead as 2qebo6rk94zq
           scout response failed FAILED: tell lead: answer: x / refused: 16 messages of agents have led to this one, and the chain ends here; answer instead of sending on
     "#]]);
 }
@@ -191,10 +191,10 @@ fn a_life_that_is_taken_up_again_asks_and_answers_nothing_twice() {
     bench.sees(
         &["lead", "user"],
         &expect![[r#"
-        lead:
-          scout request - answer: x
-        user:
-          scout response ok sent to lead as 0b8p2nfbzqyd
-    "#]],
+            lead:
+              scout request - answer: x
+            user:
+              scout response ok sent to lead as 2qebo6rk94zq
+        "#]],
     );
 }

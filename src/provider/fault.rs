@@ -151,7 +151,8 @@ impl Told {
 pub fn retry_after(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+        // More than can be counted is very long.
+        return Some(Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX));
     }
     let at = rfc2822::parse(text).ok()?.timestamp().as_millisecond();
     Some(Duration::from_millis(u64::try_from(at - now.0).unwrap_or(0)))
@@ -246,8 +247,12 @@ mod tests {
         assert_eq!(wait("-3"), Some(0));
         assert_eq!(wait("Sun, 06 Nov 1994 08:49:47 GMT"), Some(10_000));
         assert_eq!(wait("Sun, 06 Nov 1994 08:40:00 GMT"), Some(0));
-        for odd in ["", "soon", "NaN", "1e99"] {
-            assert_eq!(wait(odd), if odd == "NaN" { Some(0) } else { None }, "{odd}");
+        assert_eq!(wait("NaN"), Some(0));
+        for odd in ["", "soon"] {
+            assert_eq!(wait(odd), None, "{odd}");
+        }
+        for long in ["1e99", "inf", "99999999999999999999999"] {
+            assert_eq!(wait(long), Some(Duration::MAX.as_millis()), "{long}");
         }
     }
 }

@@ -236,19 +236,18 @@ fn request(
     request.body(body).map_err(|_| ProviderError::Final(why.to_owned()))
 }
 
-/// What failed on the way to the server: most of it may go better later.
 /// The same, with the server that was meant: whoever reads it may have set another than they think.
 fn located(error: ProviderError, url: &str) -> ProviderError {
     let server = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
-    match (error, server) {
-        (ProviderError::Passing { why, after, is_overload }, Some(server)) => {
-            let why = format!("{why} ({server})");
-            ProviderError::Passing { why, after, is_overload }
+    match server {
+        Some(server) if matches!(error, ProviderError::Passing { .. }) => {
+            error.with_words(|why| format!("{why} ({server})"))
         }
-        (error, _) => error,
+        _ => error,
     }
 }
 
+/// What failed on the way to the server: most of it may go better later.
 fn trouble(why: &Error) -> ProviderError {
     let text = match why {
         Error::Timeout(step) => format!("the model's server took too long to {}", doing(*step)),

@@ -124,6 +124,18 @@ impl ProviderError {
     pub fn passing(why: impl Into<String>) -> Self {
         Self::Passing { why: why.into(), after: None, is_overload: false }
     }
+
+    /// The same in other words.
+    #[must_use]
+    pub fn with_words(self, change: impl FnOnce(String) -> String) -> Self {
+        match self {
+            Self::Passing { why, after, is_overload } => {
+                Self::Passing { why: change(why), after, is_overload }
+            }
+            Self::TooLong => Self::TooLong,
+            Self::Final(why) => Self::Final(change(why)),
+        }
+    }
 }
 
 /// How much of a conversation a provider takes.

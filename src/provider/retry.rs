@@ -170,13 +170,10 @@ fn waits_for(clock: &Clock, until: Moment, error: &ProviderError) -> String {
 
 /// The last error, with how often it was tried.
 fn given_up(error: ProviderError, attempt: u32) -> ProviderError {
-    match error {
-        ProviderError::Passing { why, after, is_overload } if attempt > 1 => {
-            let why = format!("{why}; tried {attempt} times");
-            ProviderError::Passing { why, after, is_overload }
-        }
-        other => other,
+    if attempt > 1 && matches!(error, ProviderError::Passing { .. }) {
+        return error.with_words(|why| format!("{why}; tried {attempt} times"));
     }
+    error
 }
 
 /// A number from 0 to 1.

@@ -117,6 +117,17 @@ pub fn vendor_id(id: &CallId) -> Cow<'_, str> {
     }
 }
 
+/// A tool's name in the letters and the length that all vendors take, whatever a model has called.
+pub fn vendor_name(tool: &str) -> Cow<'_, str> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '_' || it == '-';
+    if (1..=64).contains(&tool.len()) && tool.chars().all(is_plain) {
+        return Cow::Borrowed(tool);
+    }
+    let plain = tool.chars().take(64).map(|it| if is_plain(it) { it } else { '_' });
+    let plain: String = plain.collect();
+    Cow::Owned(if plain.is_empty() { "unnamed".to_owned() } else { plain })
+}
+
 /// A call's input as vendors take it back: an object. What the model wrote instead of one stays
 /// readable in it.
 pub fn as_object(input: &Value) -> Cow<'_, Value> {

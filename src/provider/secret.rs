@@ -9,6 +9,8 @@ pub struct Secret {
     variable: Option<String>,
 }
 
+/// How long a key is at least.
+const SHORTEST: usize = 8;
 /// What stands in a key's place.
 const HIDDEN: &str = "[key]";
 
@@ -34,9 +36,15 @@ impl Secret {
         &self.key
     }
 
+    /// Whether it is taken out of texts. A short word is no key: local servers take any, and it would
+    /// be taken out of every text.
+    pub fn is_hidden(&self) -> bool {
+        self.key.len() >= SHORTEST
+    }
+
     /// `text` without the key, wherever a server has put it.
     pub fn hide(&self, text: &str) -> String {
-        if self.key.is_empty() { text.to_owned() } else { text.replace(&self.key, HIDDEN) }
+        if self.is_hidden() { text.replace(&self.key, HIDDEN) } else { text.to_owned() }
     }
 }
 
@@ -52,10 +60,12 @@ mod tests {
 
     #[test]
     fn a_key_is_not_shown() {
-        let key = Secret::new(" sk-123\n");
-        assert_eq!((key.expose(), format!("{key:?}")), ("sk-123", "[key]".to_owned()));
-        assert_eq!(key.hide("wrong: sk-123!"), "wrong: [key]!");
-        assert_eq!(Secret::new("").hide("text"), "text");
+        let key = Secret::new(" sk-12345\n");
+        assert_eq!((key.expose(), format!("{key:?}")), ("sk-12345", "[key]".to_owned()));
+        assert_eq!(key.hide("wrong: sk-12345!"), "wrong: [key]!");
+        for short in ["", "e", "none"] {
+            assert_eq!(Secret::new(short).hide("the text of none"), "the text of none");
+        }
         let key = key.of_variable("MY_KEY");
         assert_eq!((key.variable(), format!("{key:?}")), (Some("MY_KEY"), "[key]".to_owned()));
     }

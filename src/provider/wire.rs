@@ -61,7 +61,7 @@ impl Wire {
         cancel: &Cancel,
     ) -> Result<(), ProviderError> {
         let asked = self.ask_openly(headers, body, fold, told, cancel);
-        asked.map_err(|error| self.without_key(error))
+        asked.map_err(|error| error.with_words(|why| self.hide(why)))
     }
 
     fn ask_openly(
@@ -88,7 +88,8 @@ impl Wire {
     }
 
     fn refusal(&self, answer: &mut Answer) -> ProviderError {
-        let body = answer.error_text();
+        // Before it is cut: the beginning of a key would not be known as one.
+        let body = self.hide(answer.error_text());
         let milliseconds = || {
             let millis = answer.header("retry-after-ms")?.trim().parse().ok()?;
             Some(std::time::Duration::from_millis(millis))
@@ -104,18 +105,7 @@ impl Wire {
         Refusal { status: answer.status, after, request, body: &body, key }.error()
     }
 
-    fn without_key(&self, error: ProviderError) -> ProviderError {
-        let Some(key) = &self.key else { return error };
-        match error {
-            ProviderError::Passing { why, after, is_overload } => {
-                ProviderError::Passing { why: key.hide(&why), after, is_overload }
-            }
-            ProviderError::TooLong => ProviderError::TooLong,
-            ProviderError::Final(why) => ProviderError::Final(key.hide(&why)),
-        }
-    }
-
-    /// What there is to look at where the server does not take the key.
+    /// What to do where the key is not taken.
     fn mend_key(&self) -> String {
         match self.key.as_ref().map(Secret::variable) {
             Some(Some(variable)) => format!("check the API key in {variable}"),
@@ -124,6 +114,11 @@ impl Wire {
                 "no API key was sent: set one, and name its variable in `api_key_env`".to_owned()
             }
         }
+    }
+
+    /// `text` without the key.
+    fn hide(&self, text: String) -> String {
+        self.key.as_ref().map_or_else(|| text.clone(), |key| key.hide(&text))
     }
 }
 
@@ -178,9 +173,14 @@ pub fn parsed(event: &Event) -> Result<Value, ProviderError> {
     serde_json::from_str(&event.data).map_err(|why| broken_off(&why.to_string()))
 }
 
-/// A number in a JSON object; 0 where it is missing.
+/// A whole number in a JSON object, such as `12` or `12.0`; 0 where it is missing.
 pub fn number(value: &Value, key: &str) -> u64 {
-    value.get(key).and_then(Value::as_u64).unwrap_or_default()
+    let whole =
+        |number: f64| (number.fract() == 0.0 && (0.0..1e15).contains(&number)).then_some(number);
+    let found = value.get(key);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in range")]
+    let written_otherwise = || found?.as_f64().and_then(whole).map(|number| number as u64);
+    found.and_then(Value::as_u64).or_else(written_otherwise).unwrap_or_default()
 }
 
 /// A text in a JSON object; empty where it is missing.

@@ -57,6 +57,8 @@ fn a_team_is_shown_up_and_down() {
 fn an_unknown_trace_is_said_to_be_none_and_what_there_is() {
     let team = Team::new(TEAM);
     let daemon = team.up();
+    // Each begins its trace when it begins to run.
+    ["lead", "scout"].map(|name| team.until_state(name, "idle"));
     let unknown = team.run(&["trace", "nobody"]).exits(2).err;
     let expected = "postroom: no trace is called \"nobody\", and no teammate; there are the teammates \
                     lead and scout and 2 traces in .mailbox/traces; `postroom trace` shows the \
@@ -87,7 +89,9 @@ fn a_trace_that_is_followed_ends_with_its_life() {
 #[test]
 fn runs_that_begin_later_are_followed_too() {
     let team = Team::new(TEAM);
-    drop(team.up());
+    let daemon = team.up();
+    team.until_state("lead", "idle");
+    drop(daemon);
     let head = |id: &str| {
         format!(
             "{{\"event\":\"started\",\"trace_id\":\"{id}\",\"agent\":\"lead\",\

@@ -54,7 +54,10 @@ impl Model {
         let [Turn::Mail(asked)] = request.turns else { panic!("one message: {:?}", request.turns) };
         seen.summaries.push(asked.text.clone());
         match self.summary {
-            Some(text) => Ok(reply(text, Vec::new(), 10)),
+            Some(text) => {
+                let status = if text == "FAILED" { Status::Failed } else { Status::Ok };
+                Ok(Reply { status, ..reply(text, Vec::new(), 10) })
+            }
             None => Err(ProviderError::Final("no summary today".to_owned())),
         }
     }
@@ -100,9 +103,16 @@ impl Provider for Model {
         let turn = seen.turns;
         seen.turns += 1;
         let calls = (self.calls)(turn).into_iter().enumerate().map(|(at, path)| ToolCall {
-            id: CallId::new(derived_id(&[&turn.to_le_bytes(), &at.to_le_bytes()])).unwrap(),
-            tool: "read_file".to_owned(),
-            input: json!({ "path": path }),
+            id: match path.strip_prefix("tell ") {
+                // Some servers give the same ids in each turn.
+                Some(_) => CallId::new("call_0").unwrap(),
+                None => CallId::new(derived_id(&[&turn.to_le_bytes(), &at.to_le_bytes()])).unwrap(),
+            },
+            tool: if path.starts_with("tell ") { "team_send" } else { "read_file" }.to_owned(),
+            input: match path.strip_prefix("tell ") {
+                Some(text) => json!({ "to": "user", "content": format!("{text} {turn}") }),
+                None => json!({ "path": path }),
+            },
         });
         let calls: Vec<ToolCall> = calls.collect();
         Ok(reply(&format!("turn {turn}"), calls, size))
@@ -208,9 +218,9 @@ fn above_the_threshold_old_results_shrink_and_the_last_three_stay() {
 
 #[test]
 fn then_a_summary_stands_for_the_older_part_and_a_restart_goes_on_with_it() {
-    let desks = Desks::new(Model::new(3_000, reads(40)));
+    let desks = Desks::new(Model::new(9_000, reads(90)));
     drop(desks.asks("a"));
-    assert!(desks.answers().contains("response ok turn 40"), "{}", desks.answers());
+    assert!(desks.answers().contains("response ok turn 90"), "{}", desks.answers());
     let (count, longest) = {
         let seen = desks.model.seen.lock();
         assert!(seen.summaries[0].contains("read it all"), "{:?}", seen.summaries);
@@ -218,7 +228,7 @@ fn then_a_summary_stands_for_the_older_part_and_a_restart_goes_on_with_it() {
         (seen.summaries.len(), seen.longest)
     };
     assert!((3..20).contains(&count), "{count}");
-    assert!(longest < 3_000 + 2 * 1_500, "{longest}");
+    assert!(longest < 9_000 + 2 * 1_500, "{longest}");
     // What a life reads again from its file is what the life before has shown.
     let again = desks.agent();
     let before = desks.model.seen.lock().last.clone();
@@ -257,9 +267,9 @@ fn what_stays_too_long_fails_and_says_what_to_do() {
 
 #[test]
 fn a_failed_summary_leaves_the_conversation_as_it_was() {
-    let desks = Desks::new(Model { summary: None, ..Model::new(2_000, reads(6)) });
+    let desks = Desks::new(Model { summary: None, ..Model::new(9_000, reads(60)) });
     let agent = desks.asks("a");
-    assert!(desks.answers().contains("response ok turn 6"), "{}", desks.answers());
+    assert!(desks.answers().contains("response ok turn 60"), "{}", desks.answers());
     assert!(!desks.transcript().contains("summary\":"));
     assert_eq!(agent.kept.conversation().tally().turns, 0);
     let trace = JournalName(format!("traces/{}", agent.trace.id()));
@@ -279,6 +289,32 @@ fn a_thousand_turns_take_no_more_memory_than_fifty() {
     assert!(seen.longest < 24_000, "{}", seen.longest);
     assert!(seen.last.len() < 200, "{}", seen.last.len());
     assert!(seen.summaries.len() < 200, "{}", seen.summaries.len());
+}
+
+#[test]
+fn calls_with_the_same_id_are_others_once_the_first_is_summed_up() {
+    let model = Model::new(9_000, |turn| match turn {
+        80.. => Vec::new(),
+        turn if turn % 2 == 0 => vec!["tell it is"],
+        _ => vec!["big.txt", "small.txt", "big.txt"],
+    });
+    let desks = Desks::new(model);
+    drop(desks.asks("a"));
+    let told = desks.bench.mail("user");
+    let told: Vec<&String> = told.iter().filter(|it| it.contains(" request - it is ")).collect();
+    assert!(desks.model.seen.lock().summaries.len() > 1);
+    assert_eq!(told.len(), 40, "{told:?}");
+}
+
+#[test]
+fn an_answer_that_was_cut_or_refused_is_no_summary() {
+    let desks = Desks::new(Model { summary: Some("FAILED"), ..Model::new(9_000, reads(60)) });
+    let agent = desks.asks("a");
+    assert!(desks.answers().contains("response ok turn 60"), "{}", desks.answers());
+    assert!(!desks.transcript().contains("{\"summary\":"));
+    // It is not tried before each turn.
+    assert!((1..20).contains(&desks.model.seen.lock().summaries.len()));
+    drop(agent);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::{
     provider::{
         Request,
         frame::framed,
-        rounds::{Part, Said, as_object, rounds, vendor_id},
+        rounds::{Part, Said, as_object, rounds, vendor_id, vendor_name},
     },
 };
 
@@ -126,7 +126,7 @@ fn text_block(text: &str) -> Value {
 
 fn call_block(call: &ToolCall) -> Value {
     let (id, input) = (vendor_id(&call.id), as_object(&call.input));
-    json!({ "type": "tool_use", "id": id, "name": call.tool, "input": input })
+    json!({ "type": "tool_use", "id": id, "name": vendor_name(&call.tool), "input": input })
 }
 
 /// A turn of which nothing but words and calls is known.

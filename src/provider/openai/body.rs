@@ -8,7 +8,7 @@ use crate::{
     provider::{
         Request,
         frame::framed,
-        rounds::{Part, Said, as_object, rounds, vendor_id},
+        rounds::{Part, Said, as_object, rounds, vendor_id, vendor_name},
     },
 };
 
@@ -86,6 +86,6 @@ fn model_message(text: &str, calls: &[&ToolCall]) -> Value {
 
 fn call_of(call: &ToolCall) -> Value {
     let arguments = as_object(&call.input).to_string();
-    let function = json!({ "name": call.tool, "arguments": arguments });
+    let function = json!({ "name": vendor_name(&call.tool), "arguments": arguments });
     json!({ "id": vendor_id(&call.id), "type": "function", "function": function })
 }
