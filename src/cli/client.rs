@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use super::{
     context::Context,
     failure::{Code, Failure},
+    status,
 };
 use crate::{
     base::{Clock, Interrupted, Moment, Scope},
@@ -152,6 +153,12 @@ impl<'a> Client<'a> {
                 return Err(Failure::no_daemon(format!(
                     "no daemon is here to work on {named}; `postroom up` has it worked on"
                 )));
+            }
+            for id in &missing {
+                if status::is_undoable(self.context, &board, id)? {
+                    let text = format!("nobody here can do task {id}; `postroom task show {id}`");
+                    return Err(Failure { code: Code::Failed, text });
+                }
             }
             let more = || (open().ok()?.len() < missing.len()).then_some(());
             self.pause_for(until, more, &format!("{named} has not ended"))?;

@@ -107,6 +107,12 @@ fn key_of(args: &Args, from: Option<Timestamp>, it: &Settled) -> Option<Key> {
     (is_new && is_wanted).then(|| (whose, it.call.model.clone()))
 }
 
+/// Calls of which nobody knows what they have taken.
+fn unknown_calls(count: u64) -> String {
+    let calls = if count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
+    format!("{calls} cut off, failed, or with nothing said of what was taken")
+}
+
 /// An amount of money as it is shown: what is not known is never nothing.
 pub fn money(spent: &Spent) -> String {
     match (spent.cost.is_nothing(), spent.is_known()) {
@@ -135,9 +141,9 @@ fn print(whose: &str, model: &str, spent: &Spent, json: bool, printer: &mut Prin
     let cost = money(spent);
     let why = match (spent.unknown, spent.unpriced) {
         (0, 0) => String::new(),
-        (cut, 0) => format!("  ({cut} calls were cut off or failed)"),
+        (cut, 0) => format!("  ({})", unknown_calls(cut)),
         (0, _) => "  (its price is not known: add it to \"prices\")".to_owned(),
-        (cut, _) => format!("  ({cut} calls were cut off or failed, others have no known price)"),
+        (cut, _) => format!("  ({}, others have no known price)", unknown_calls(cut)),
     };
     printer.say(&format!(
         "{whose:14} {model:24} {:5} calls {:9} in {:8} out {:9} cached  {cost}{why}",

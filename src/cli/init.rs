@@ -25,14 +25,40 @@ const KINDS: &[(&str, &str)] = &[
     ("Makefile", "make test"),
 ];
 
-/// Who can think where a variable holds a key, and what the team file says of that.
-const THINKERS: &[(&str, &str, &str)] = &[
-    ("anthropic", "ANTHROPIC_API_KEY", "Models of Anthropic; the key is in ANTHROPIC_API_KEY."),
-    ("openai", "OPENAI_API_KEY", "Models of OpenAI; the key is in OPENAI_API_KEY."),
+/// Who can think where a variable is set.
+struct Thinker {
+    provider: &'static str,
+    variable: &'static str,
+    /// What the team file says of that.
+    about: &'static str,
+    /// Whether its models have prices that are known.
+    is_priced: bool,
+}
+
+/// The first whose variable is set. A server that was named goes before its vendor's own.
+const THINKERS: &[Thinker] = &[
+    Thinker {
+        provider: "anthropic",
+        variable: "ANTHROPIC_API_KEY",
+        about: "Models of Anthropic; the key is in ANTHROPIC_API_KEY.",
+        is_priced: true,
+    },
+    Thinker {
+        provider: "openai",
+        variable: "OPENAI_BASE_URL",
+        about: "Models of the server that OPENAI_BASE_URL names; OPENAI_MODEL says which.",
+        is_priced: false,
+    },
+    Thinker {
+        provider: "openai",
+        variable: "OPENAI_API_KEY",
+        about: "Models of OpenAI; the key is in OPENAI_API_KEY.",
+        is_priced: true,
+    },
 ];
 
-fn has(key: &str) -> bool {
-    std::env::var(key).is_ok_and(|value| !value.trim().is_empty())
+fn is_set(variable: &str) -> bool {
+    std::env::var(variable).is_ok_and(|value| !value.trim().is_empty())
 }
 
 /// Writes a team.
@@ -42,7 +68,7 @@ pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Cod
     let kind = KINDS.iter().find(|(file, _)| workspace.join(file).is_file());
     let tests = kind.filter(|(_, command)| clerk::can_do(&format!("run {command}")));
     let file = workspace.join("teams").join(format!("{name}.json"));
-    let thinker = THINKERS.iter().find(|(_, key, _)| has(key));
+    let thinker = THINKERS.iter().find(|it| is_set(it.variable));
     write_new(&file, &team_file(&name, tests.map(|(_, command)| *command), thinker))?;
     let store = context.store_of(context.make_folder()?)?;
     store.make_mailboxes(&read_team_file(&file)?.team.members());
@@ -62,29 +88,26 @@ pub fn init(context: &Context, args: &Init, printer: &mut Printer) -> Result<Cod
         ),
     }
     match thinker {
-        Some((provider, key, _)) => printer.note(&format!(
-            "{key} is set, so models of {provider} think for lead and scout; `\"provider\": \
+        Some(Thinker { provider, variable, .. }) => printer.note(&format!(
+            "{variable} is set, so models of {provider} think for lead and scout; `\"provider\": \
              \"clerk\"` needs no key"
         )),
         None => printer.note(
-            "with ANTHROPIC_API_KEY or OPENAI_API_KEY set, init writes a team of models instead",
+            "with ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL set, init writes a team of \
+             models instead",
         ),
     }
     printer.note(&format!("next: postroom run {name} 'read README.md'"));
     Ok(Code::Ok)
 }
 
-fn team_file(
-    name: &AgentName,
-    tests: Option<&str>,
-    thinker: Option<&(&'static str, &'static str, &'static str)>,
-) -> String {
+fn team_file(name: &AgentName, tests: Option<&str>, thinker: Option<&Thinker>) -> String {
     let clerk = "An embedded provider that needs no key and no network; `postroom help clerk` says what it can do.";
-    let budget = thinker.map_or("", |_| {
+    let budget = thinker.filter(|it| it.is_priced).map_or("", |_| {
         "\n  // Further calls are refused when this is spent: `postroom cost`.\n  \"budget\": \
          {\"max_cost_usd\": 5, \"per\": \"day\"},"
     });
-    let (provider, _, about) = thinker.copied().unwrap_or(("clerk", "", clerk));
+    let (provider, about) = thinker.map_or(("clerk", clerk), |it| (it.provider, it.about));
     let tester = tests.map_or(String::new(), |command| {
         format!(
             ",\n    // The clerk runs this at each message; the rule below allows it.\n    \

@@ -149,8 +149,9 @@ fn do_it(
     }
     let timeout = args.timeout.map(Duration::from_secs);
     let answers = client.await_answers(&asked, place, timeout, |_| {})?;
-    client.await_tasks(&tasks, timeout)?;
+    let ended = client.await_tasks(&tasks, timeout);
     print(client, args, &ids, &answers, printer);
+    ended?;
     let tasks_are_done = report_tasks(client, &tasks, args.json, printer)?;
     let is_ok = |id: &MessageId| {
         answers.get(id).is_some_and(|it| it.envelope.status.is_none_or(|it| it == Status::Ok))

@@ -173,6 +173,12 @@ pub fn is_idle(context: &Context, store: &Store) -> Result<bool, Failure> {
     Ok(nobody_works && view.tasks.ready == 0)
 }
 
+/// Whether nobody of the team could take this task, which is ready.
+pub fn is_undoable(context: &Context, board: &TaskBoard, id: &TaskId) -> Result<bool, Failure> {
+    let (_, file) = context.bus(&context.store()?)?;
+    Ok(orphans(board, file.as_ref())?.contains(id))
+}
+
 fn look(context: &Context, store: &Store) -> Result<View, Failure> {
     let up = context.is_up();
     let status = TeamStatus::read(store)?;

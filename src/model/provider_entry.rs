@@ -189,6 +189,7 @@ impl<'a> Reader<'a> {
             entry.timeout = Duration::from_secs(seconds.value.max(1));
         }
         entry.command = self.command(fields);
+        self.check_places(fields, name, &entry);
         self.check_command(fields, &entry);
         Some(entry)
     }
@@ -205,6 +206,33 @@ impl<'a> Reader<'a> {
                 &field.value,
                 "a \"preset\" has its own way to read and write; leave out \"io\"",
             );
+        }
+    }
+
+    /// What a provider says of where it is and where its key lies, as far as it can be checked here.
+    fn check_places(&mut self, fields: &Object<'a>, name: &str, entry: &ProviderEntry) {
+        let is_address = |it: &str| it.starts_with("http://") || it.starts_with("https://");
+        if entry.base_url.as_deref().is_some_and(|it| !is_address(it.trim())) {
+            let why = "\"base_url\" is an address such as http://localhost:11434/v1";
+            self.fault_of(fields, "base_url", why);
+        }
+        let is_letter = |it: char| it.is_ascii_alphanumeric() || it == '_';
+        let is_variable = |it: &str| it.chars().all(is_letter) && !it.is_empty();
+        if entry.api_key_env.as_deref().is_some_and(|it| !is_variable(it)) {
+            let why = "\"api_key_env\" names the variable that holds the key, such as MY_API_KEY, \
+                       never the key";
+            self.fault_of(fields, "api_key_env", why);
+        }
+        let own = ProviderKind::WORDS.iter().find(|(word, _)| *word == name);
+        if own.is_some_and(|(_, kind)| *kind != entry.kind) {
+            let why = format!("the provider {name} is of its own kind; give this one another name");
+            self.fault_of(fields, "kind", &why);
+        }
+    }
+
+    fn fault_of(&mut self, fields: &Object<'a>, key: &str, why: &str) {
+        if let Some(field) = fields.get(key) {
+            self.fault(&field.value, why);
         }
     }
 

@@ -17,6 +17,9 @@ pub enum Ruling {
     Deny,
 }
 
+/// The tools whose patterns are of paths.
+const OF_PATHS: [&str; 6] = ["read_file", "write_file", "edit_file", "grep", "glob", "list_files"];
+
 /// What a rule is about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -45,7 +48,12 @@ impl Pattern {
         if of.is_some_and(|of| of.trim().is_empty()) {
             return Err(format!("{text:?} names nothing between its brackets"));
         }
-        Ok(Self { tool: canonical(tool).to_owned(), of: of.map(|of| of.trim().to_owned()) })
+        let tool = canonical(tool);
+        let of = of.map(str::trim);
+        // A path from here on is what a path is anyway.
+        let of =
+            of.map(|of| if OF_PATHS.contains(&tool) { of.trim_start_matches("./") } else { of });
+        Ok(Self { tool: tool.to_owned(), of: of.map(str::to_owned) })
     }
 }
 

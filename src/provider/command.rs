@@ -30,8 +30,7 @@ pub struct Command {
 /// What a program answers.
 #[derive(Deserialize)]
 struct Answer {
-    #[serde(default)]
-    text: String,
+    text: Option<String>,
     #[serde(default)]
     calls: Vec<Call>,
     status: Option<Status>,
@@ -119,6 +118,9 @@ fn answered(ended: Ended, ids: &mut Ids<'_>) -> Result<Reply, ProviderError> {
         let shape = r#"{"text": "…", "calls": [{"tool": "…", "input": {…}}], "status": "ok"}"#;
         fault(format!("did not answer with an object such as {shape}: {why}"))
     })?;
+    if answer.text.is_none() && answer.calls.is_empty() {
+        return Err(fault("answered with neither \"text\" nor \"calls\"".to_owned()));
+    }
     let calls = answer.calls.into_iter().map(|call| {
         let input = match call.input {
             Value::Null => input_of(""),
@@ -128,7 +130,7 @@ fn answered(ended: Ended, ids: &mut Ids<'_>) -> Result<Reply, ProviderError> {
     });
     let Count { input, output, cache_read, cache_write } = answer.tokens;
     Ok(Reply {
-        text: answer.text,
+        text: answer.text.unwrap_or_default(),
         calls: calls.collect(),
         status: answer.status.unwrap_or(Status::Ok),
         decision: answer.decision,

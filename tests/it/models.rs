@@ -219,7 +219,7 @@ fn half_an_answer_is_asked_for_again_and_what_was_thought_goes_back_unchanged() 
         assert_eq!(["calls", "unknown_calls", "tokens_in"].map(&sum), [3, 1, 200], "{rows:?}");
         assert_eq!(rows[0]["cost_usd"], Value::Null);
         let told = team.run(&["cost"]).ok();
-        assert!(told.contains("and unknown  (1 calls were cut off or failed)"), "{told}");
+        assert!(told.contains("and unknown  (1 call cut off, failed"), "{told}");
     }
 }
 
@@ -460,6 +460,30 @@ fn a_program_thinks_as_the_formats_say() {
     assert_eq!(team.run(&["run", "what is it?"]).ok(), "what is it?: # A test\n");
     assert!(team.run(&["trace", "lead"]).ok().contains("2 turns, read_file×1"));
     assert!(team.run(&["help", "program"]).ok().contains("in_hand"));
+}
+
+#[test]
+fn what_can_not_be_a_provider_is_said_by_check() {
+    let team = Team::new(
+        r#"{"teammates": {"lead": {}}, "providers": {"clerk": {"kind": "openai"},
+            "a": {"kind": "openai", "base_url": "localhost:1"},
+            "b": {"kind": "anthropic", "api_key_env": "sk-ant-123"}}}"#,
+    );
+    let told = team.run(&["check"]).exits(2).err;
+    for fault in ["the provider clerk is of its own kind", "is an address such as", "never the key"]
+    {
+        assert!(told.contains(fault), "{told}");
+    }
+}
+
+#[test]
+fn init_takes_a_server_of_its_own_without_a_price() {
+    let mut team = Team::new(r#"{"teammates": {"lead": {}}}"#);
+    let server = ModelServer::start(Wire::Chat, |_| says("a local model speaks"));
+    team.set_env("OPENAI_BASE_URL", &format!("{}/v1", server.url));
+    team.set_env("OPENAI_MODEL", "qwen3");
+    team.run(&["init", "own"]).ok();
+    assert_eq!(team.run(&["run", "own", "hello"]).ok(), "a local model speaks\n");
 }
 
 #[test]

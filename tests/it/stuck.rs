@@ -11,6 +11,8 @@ fn a_task_that_nobody_can_do_is_stuck() {
     let status = team.run(&["status", "--check"]).exits(1).out;
     assert!(status.contains("STUCK"), "{status}");
     assert!(status.contains("nobody here can do task 1"), "{status}");
+    let why = team.run(&["wait", "--task", "1", "--timeout", "30"]).exits(1).err;
+    assert!(why.contains("nobody here can do task 1"), "{why}");
     let why = team.run(&["wait", "--idle", "--timeout", "30"]).exits(1).err;
     assert!(why.contains("nobody works, and nobody here can do task 1"), "{why}");
     team.run(&["task", "cancel", "1"]).ok();

@@ -58,7 +58,9 @@ fn an_unknown_trace_is_said_to_be_none_and_what_there_is() {
     let team = Team::new(TEAM);
     let daemon = team.up();
     // Each begins its trace when it begins to run.
-    ["lead", "scout"].map(|name| team.until_state(name, "idle"));
+    for name in ["lead", "scout"] {
+        team.until_state(name, "idle");
+    }
     let unknown = team.run(&["trace", "nobody"]).exits(2).err;
     let expected = "postroom: no trace is called \"nobody\", and no teammate; there are the teammates \
                     lead and scout and 2 traces in .mailbox/traces; `postroom trace` shows the \
