@@ -55,6 +55,12 @@ pub fn nearest<'a>(given: &str, names: impl Iterator<Item = &'a str>) -> Option<
     distances.filter(|(far, _)| *far < 3).min().map(|(_, name)| name)
 }
 
+/// Whether `given` is `name` with a slip: a letter in six is wrong, left out, added or has changed
+/// places, and one in any name.
+pub fn is_slip_of(given: &str, name: &str) -> bool {
+    strsim::osa_distance(given, name) <= (name.len() / 6).max(1)
+}
+
 /// `names` as a list for a sentence: `a, b and c`.
 pub fn listed<T: ToString>(names: impl IntoIterator<Item = T>) -> String {
     let names: Vec<String> = names.into_iter().map(|name| name.to_string()).collect();

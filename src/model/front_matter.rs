@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::type_file::is_field;
+use super::type_fields::is_field;
 
 /// A file in its parts.
 #[derive(Debug, PartialEq, Eq)]

@@ -27,6 +27,8 @@ mod team_types;
 mod team_work;
 mod tokens;
 mod tool;
+mod tool_pattern;
+mod type_fields;
 mod type_file;
 mod type_words;
 
@@ -57,14 +59,14 @@ pub use team::{
     Teammate,
 };
 pub use team_file::{TEAM_KEYS, TEAM_LIMIT_KEYS, TEAMMATE_KEYS, read_team};
-pub use team_types::{AGENT_FOLDER, AgentFile, AgentFolders, type_keys};
+pub use team_types::{AGENT_FOLDER, AgentFile, AgentFolders};
 pub use team_work::TASK_KEYS;
 pub use tokens::{Tokens, guessed_tokens};
 pub use tool::{
     METADATA_CLOSES, METADATA_OPENS, TOOL_NAMES, TOOLS_TO_COME, ToolCall, ToolResult, ToolSpec,
-    canonical, counts_as, without_metadata,
+    canonical, counts_as, likely_tool, without_metadata,
 };
-pub use type_file::{LIMIT_FIELDS, NETWORK_FIELDS, PERMISSION_FIELDS};
+pub use type_fields::{LIMIT_FIELDS, NETWORK_FIELDS, PERMISSION_FIELDS, type_keys};
 
 use serde::{Deserialize, Serialize};
 

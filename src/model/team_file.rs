@@ -9,13 +9,13 @@ use std::{
 use jsonc_parser::ast::{Object, ObjectProp, Value};
 
 use super::{
-    AgentName, AgentType, Claims, Durability, Limits, OnUnknownType, Pattern, PermissionMode,
-    Placed, ProviderEntry, Rule, Ruling, Team, TeamFault, Teammate, TypeMode, TypeName,
+    AgentName, AgentType, Claims, Durability, Limits, OnUnknownType, PermissionMode, Placed,
+    ProviderEntry, Rule, Ruling, Team, TeamFault, Teammate, TypeMode, TypeName,
     jsonc::Reader,
     team_types::{AgentFolders, Types},
+    tool_pattern::tool_pattern,
 };
-use super::{TOOL_NAMES, TOOLS_TO_COME, type_file::is_divisible};
-use crate::base::text::{listed, nearest};
+use crate::base::text::listed;
 
 /// Reads the text of a team file called `default_name` (its file's name without ending).
 /// `folders` gives the agent files of the folders that it names.
@@ -393,7 +393,7 @@ impl<'a> Reader<'a> {
                 let text = element.as_string_lit().map(|text| text.value.to_string());
                 let read = text.ok_or_else(|| format!("{key:?} lists texts such as \"bash(ls)\""));
                 let place = self.place(element);
-                let read = read.and_then(|it| Pattern::parse(&it)).and_then(of_a_tool);
+                let read = read.and_then(|it| tool_pattern(&it).map_err(|slip| slip.to_string()));
                 if let Some(pattern) = self.kept(place, read) {
                     rules.push(Rule { ruling, pattern });
                 }
@@ -437,23 +437,6 @@ impl<'a> Reader<'a> {
             }
         }
     }
-}
-
-/// A rule about a tool that there is, or will be, and about a part of it only where it has parts.
-fn of_a_tool(pattern: Pattern) -> Result<Pattern, String> {
-    let tool = pattern.tool.as_str();
-    if TOOLS_TO_COME.contains(&tool) {
-        return Ok(pattern);
-    }
-    if !TOOL_NAMES.contains(&tool) {
-        let likely = nearest(tool, TOOL_NAMES.iter().copied());
-        let hint = likely.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-        return Err(format!("no tool is called {tool}{hint}"));
-    }
-    if pattern.of.is_some() && !is_divisible(tool) {
-        return Err(format!("a rule about {tool} is about all of it: write \"{tool}\""));
-    }
-    Ok(pattern)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::{
     front_matter::front_matter,
     jsonc::Reader,
     provider_entry::unknown_provider,
-    type_file::{Defined, Manner, TYPE_FIELDS, read_type},
+    type_file::{Defined, Manner, read_type},
 };
 use crate::base::text::{headline, listed, nearest};
 
@@ -270,14 +270,6 @@ fn as_map(fields: &Object<'_>) -> Map<String, serde_json::Value> {
     }
 }
 
-/// Every name that a field of a type may have in the team file.
-pub fn type_keys() -> Vec<&'static str> {
-    let names = |(name, aliases): &(&'static str, &'static [&'static str])| {
-        [*name].into_iter().chain(aliases.iter().copied()).collect::<Vec<_>>()
-    };
-    TYPE_FIELDS.iter().flat_map(names).collect()
-}
-
 impl Team {
     /// Takes what was read of its types.
     pub(super) fn set_types(&mut self, types: Types) {
@@ -439,6 +431,16 @@ mod tests {
             "disallowedTools: Bash Write",
             "permissions: {tools: {'bash(rm': deny}}",
             "permissions: {tools: {'bash(rm': ask}}",
+            "permissions: {tools: {bsh: deny}}",
+            "permissions: {tools: {Writ: ask}}",
+            "permissions: {tools: {subagent(explore): ask}}",
+            "permissions: {tools: {team_send(w): deny}}",
+            "permissions: {tools: {NotebookEdit: deny, team_send(w): allow}}",
+            "permissions: {tool: {bash: deny}}",
+            "permission: {tools: {bash: deny}}",
+            "tool: Read",
+            "disallowedTool: Bash",
+            "max_turn: 3",
             "disallowedTools: Bash # never\nx: a: b",
         ];
         let mut told = String::new();
@@ -461,6 +463,16 @@ mod tests {
             "disallowedTools: Bash Write": None agents/a.md: it is not used: "Bash Write" is no rule: write `tool` or `tool(pattern)`
             "permissions: {tools: {'bash(rm': deny}}": None agents/a.md: it is not used: "bash(rm" has no `)` at its end
             "permissions: {tools: {'bash(rm': ask}}": None agents/a.md: it is not used: "bash(rm" has no `)` at its end
+            "permissions: {tools: {bsh: deny}}": None agents/a.md: it is not used: no tool is called bsh; did you mean bash?
+            "permissions: {tools: {Writ: ask}}": None agents/a.md: it is not used: no tool is called Writ; did you mean write_file?
+            "permissions: {tools: {subagent(explore): ask}}": None agents/a.md: not used: what is said of subagent is said of all of it: write "subagent"
+            "permissions: {tools: {team_send(w): deny}}": Some("bash write_file read_file") agents/a.md: team_send can't be denied in part, so it is denied: team_send(w)
+            "permissions: {tools: {NotebookEdit: deny, team_send(w): allow}}": Some("bash write_file read_file") agents/a.md: no tool is called NotebookEdit | agents/a.md: what is said of team_send is said of all of it: write "team_send"
+            "permissions: {tool: {bash: deny}}": None agents/a.md: it is not used: "permissions" has no "tool"; valid are tools, paths, network and limits
+            "permission: {tools: {bash: deny}}": None agents/a.md: it is not used: "permission" is written "permissions"
+            "tool: Read": None agents/a.md: it is not used: "tool" is written "tools"
+            "disallowedTool: Bash": None agents/a.md: it is not used: "disallowedTool" is written "disallowed_tools"
+            "max_turn: 3": None agents/a.md: it is not used: "max_turn" is written "max_turns"
             "disallowedTools: Bash # never\nx: a: b": None agents/a.md: it is not used: "Bash # never" is no rule: write `tool` or `tool(pattern)`
         "#]].assert_eq(&told);
     }
@@ -514,7 +526,9 @@ mod tests {
                 "tools": {"bash": "deny", "edit_file(src/**)": "allow", "Write": "ask"},
                 "paths": {"~/.ssh": "deny", "./docs/": "allow_write", "src/**": "ask", ".": "allow"},
                 "network": {"allowed_domains": ["example.com"]},
-                "limits": {"max_file_size": 10, "max_iterations": 15, "timeout_seconds": 300, "max_retries": 0}}}}"#,
+                "limits": {"max_file_size": 10, "max_iterations": 15, "timeout_seconds": 300, "max_retries": 0}}},
+              "y": {"permissions": {"limits": {"max_iterations": 500}}},
+              "z": {"max_turns": 300, "permissions": {"limits": {"max_iterations": 500}}}}"#,
         )
         .unwrap();
         let it = &team.types[&TypeName::named("x")];

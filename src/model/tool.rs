@@ -1,11 +1,12 @@
 //! A tool as a model sees it: its specification, a call, a result.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{AgentName, CallId, MessageId, Tokens};
+use crate::base::text::nearest;
 
 /// All tools, in the order in which a model is told of them.
 pub const TOOL_NAMES: &[&str] = &[
@@ -60,6 +61,16 @@ const TOOL_ALIASES: &[(&str, &str)] = &[
 /// The name of the tool that `name` means; `name` itself where it is no other tool's alias.
 pub fn canonical(name: &str) -> &str {
     TOOL_ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, tool)| tool)
+}
+
+/// The tool that was likely meant by a name that is none, under whichever of its names.
+pub fn likely_tool(given: &str) -> Option<&'static str> {
+    let aliases = TOOL_ALIASES.iter().map(|(alias, tool)| (alias.to_lowercase(), *tool));
+    let own = TOOL_NAMES.iter().map(|tool| ((*tool).to_owned(), *tool));
+    // `LS` is too near to anything that is short.
+    let known: BTreeMap<String, &str> = own.chain(aliases.filter(|(it, _)| it.len() > 2)).collect();
+    let meant = nearest(&given.to_lowercase(), known.keys().map(String::as_str))?;
+    known.get(meant).copied()
 }
 
 /// The tool as which another counts for types, rules and modes: what does the same in another way is

@@ -7,73 +7,22 @@ use serde_json::{Map, Value};
 
 use super::type_words::{apart, is_all, subtree};
 use super::{
-    AgentType, Origin, PathGrant, PathRule, Pattern, PermissionMode, Rule, Ruling, TOOL_NAMES,
-    TOOLS_TO_COME, TypeLimits, TypeMode, TypeName, budget_file::read_budget,
+    AgentType, Origin, PathGrant, PathRule, Pattern, PermissionMode, Rule, Ruling, TOOLS_TO_COME,
+    TypeLimits, TypeMode, TypeName,
+    budget_file::read_budget,
+    tool_pattern::{Slip, tool_pattern},
+    type_fields::{
+        LIMIT_FIELDS, NETWORK_FIELDS, PERMISSION_FIELDS, TYPE_FIELDS, field_like, is_field,
+        one_like,
+    },
 };
-use crate::base::text::{headline, listed, nearest};
-
-/// The fields of a type, each with its other names.
-pub const TYPE_FIELDS: &[(&str, &[&str])] = &[
-    ("description", &[]),
-    ("system_prompt", &[]),
-    ("mode", &[]),
-    ("tools", &["allowed_tools"]),
-    ("disallowed_tools", &["denied_tools", "disallowedTools"]),
-    ("max_turns", &["max_iterations", "maxTurns"]),
-    ("allow_nesting", &["can_spawn_subagent"]),
-    ("permission_mode", &["permissionMode"]),
-    ("permissions", &[]),
-    ("provider", &[]),
-    ("model", &[]),
-    ("temperature", &[]),
-    ("plan_required", &[]),
-    ("budget", &[]),
-    ("replaces", &[]),
-];
-/// Whether a type has a field of this name, whichever of its names it is.
-pub fn is_field(key: &str) -> bool {
-    key == "name" || TYPE_FIELDS.iter().any(|(name, more)| key == *name || more.contains(&key))
-}
-
-/// The field that a key was meant to be, where it is one in another spelling.
-fn field_like(key: &str) -> Option<&'static str> {
-    let plain = |text: &str| text.replace(['-', '_', ' '], "").to_lowercase();
-    let names = TYPE_FIELDS.iter().flat_map(|(name, more)| [name].into_iter().chain(*more));
-    names.copied().find(|name| plain(name) == plain(key))
-}
-
-/// The fields of `permissions`.
-pub const PERMISSION_FIELDS: &[&str] = &["tools", "paths", "network", "limits"];
-/// The fields of `network` in them.
-pub const NETWORK_FIELDS: &[&str] = &["allowed_domains", "blocked_domains"];
-/// The fields of `limits` in them.
-pub const LIMIT_FIELDS: &[&str] =
-    &["max_file_size", "max_iterations", "timeout_seconds", "max_retries"];
+use crate::base::text::listed;
 
 const RULINGS: &[(&str, Ruling)] =
     &[("allow", Ruling::Allow), ("ask", Ruling::Ask), ("deny", Ruling::Deny)];
 
 /// The most retries of a subagent that fails.
 const MOST_RETRIES: u64 = 10;
-
-/// Tools of which a part can be named: they declare what they touch.
-const DIVISIBLE: &[&str] = &[
-    "bash",
-    "background_run",
-    "read_file",
-    "write_file",
-    "edit_file",
-    "list_files",
-    "glob",
-    "grep",
-    "team_shutdown",
-    "task_update",
-];
-
-/// Whether a part of a tool can be named.
-pub fn is_divisible(tool: &str) -> bool {
-    DIVISIBLE.contains(&tool)
-}
 
 /// How a definition is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,7 +248,8 @@ impl<'a> TypeReader<'a> {
                     .push(format!("{key:?} is empty, so it has no tools; leave it out for all"));
             }
             if !names.iter().any(|name| is_all(name)) {
-                let patterns = names.iter().filter_map(|name| self.pattern(key, name, List::Allow));
+                let patterns =
+                    names.iter().filter_map(|name| self.pattern(&[key], name, Ruling::Allow));
                 it.tools = Some(patterns.collect());
             }
         }
@@ -309,7 +259,7 @@ impl<'a> TypeReader<'a> {
                 it.tools = Some(Vec::new());
             }
             for name in names.iter().filter(|name| !is_all(name)) {
-                it.disallowed_tools.extend(self.pattern(key, name, List::Deny));
+                it.disallowed_tools.extend(self.pattern(&[key], name, Ruling::Deny));
             }
         }
     }
@@ -329,45 +279,30 @@ impl<'a> TypeReader<'a> {
         }
     }
 
-    /// A tool, or a part of one.
-    fn pattern(&mut self, key: &str, name: &str, list: List) -> Option<Pattern> {
-        if name.starts_with("mcp__") {
-            self.notes.push(format!("tool {name} is missing: this version has no MCP servers"));
-            return None;
-        }
-        let pattern = match Pattern::parse(name) {
-            Ok(pattern) => pattern,
-            Err(why) => {
-                // What is denied and left out would be had.
-                let tell = if list == List::Deny { Self::fault } else { Self::fault_or_note };
-                tell(self, &[key], why);
-                return None;
+    /// A tool, or a part of one, of which `ruling` is said. What can't be taken as it stands is a fault
+    /// where to leave it out would give more than was meant.
+    fn pattern(&mut self, way: &[&str], name: &str, ruling: Ruling) -> Option<Pattern> {
+        let slip = match tool_pattern(name) {
+            Ok(pattern) => {
+                if TOOLS_TO_COME.contains(&pattern.tool.as_str()) {
+                    self.notes.push(format!("tool {} is missing in this version", pattern.tool));
+                }
+                return Some(pattern);
             }
+            Err(slip) => slip,
         };
-        let tool = pattern.tool.as_str();
-        if TOOLS_TO_COME.contains(&tool) {
-            self.notes.push(format!("tool {tool} is missing in this version"));
-            return Some(pattern);
+        match slip {
+            Slip::InPart { tool } if ruling == Ruling::Deny => {
+                self.notes.push(format!("{tool} can't be denied in part, so it is denied: {name}"));
+                return Some(Pattern { tool, of: None });
+            }
+            Slip::OfServer(_) => self.notes.push(slip.to_string()),
+            Slip::NoPattern(_) | Slip::Unknown { .. } | Slip::InPart { .. } => {
+                let tell = if slip.loosens(ruling) { Self::fault } else { Self::fault_or_note };
+                tell(self, way, slip.to_string());
+            }
         }
-        if !TOOL_NAMES.contains(&tool) {
-            let likely = nearest(&tool.to_lowercase(), TOOL_NAMES.iter().copied());
-            let hint = likely.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-            let why = format!("no tool is called {}{hint}", headline(name, 80));
-            // A slip in what is denied would give what was meant to be taken away.
-            let is_slip = list == List::Deny && likely.is_some();
-            let tell = if is_slip { Self::fault } else { Self::fault_or_note };
-            tell(self, &[key], why);
-            return None;
-        }
-        if pattern.of.is_some() && !DIVISIBLE.contains(&tool) {
-            self.notes.push(match list {
-                List::Allow => format!("{tool} can't be given in part, so it is left out: {name}"),
-                List::Deny => format!("{tool} can't be denied in part, so it is denied: {name}"),
-            });
-            let whole = Pattern { of: None, ..pattern };
-            return (list == List::Deny).then_some(whole);
-        }
-        Some(pattern)
+        None
     }
 
     fn permissions(&mut self, it: &mut AgentType) {
@@ -398,7 +333,9 @@ impl<'a> TypeReader<'a> {
         for unknown in fields.keys().filter(|it| !known.is_empty() && !known.contains(&it.as_str()))
         {
             let why = format!("{key:?} has no {unknown:?}; valid are {}", listed(known));
-            self.fault_or_note(&[way, &[unknown.as_str()]].concat(), why);
+            let is_slip = one_like(unknown, known).is_some();
+            let tell = if is_slip { Self::fault } else { Self::fault_or_note };
+            tell(self, &[way, &[unknown.as_str()]].concat(), why);
         }
         Some(fields)
     }
@@ -409,24 +346,12 @@ impl<'a> TypeReader<'a> {
         for (name, word) in fields {
             let way = [&way[..], &[name.as_str()]].concat();
             let Some(ruling) = self.choice(&way, Some((name, word)), RULINGS) else { continue };
-            match Pattern::parse(name) {
-                Ok(pattern) if TOOL_NAMES.contains(&pattern.tool.as_str()) => {
-                    let is_whole = ruling == Ruling::Deny
-                        && (pattern.of.is_none() || !DIVISIBLE.contains(&pattern.tool.as_str()));
-                    if is_whole {
-                        // A tool that touches nothing is not judged by rules: it is taken away.
-                        it.disallowed_tools.push(Pattern { of: None, ..pattern });
-                    } else {
-                        it.rules.push(Rule { ruling, pattern });
-                    }
-                }
-                Ok(pattern) if TOOLS_TO_COME.contains(&pattern.tool.as_str()) => {}
-                Ok(_) => {
-                    let shown = headline(name, 80);
-                    self.fault_or_note(&way, format!("no tool is called {shown}"));
-                }
-                Err(why) if ruling == Ruling::Allow => self.fault_or_note(&way, why),
-                Err(why) => self.fault(&way, why),
+            let Some(pattern) = self.pattern(&way, name, ruling) else { continue };
+            if ruling == Ruling::Deny && pattern.of.is_none() {
+                // A tool that touches nothing is not judged by rules: it is taken away.
+                it.disallowed_tools.push(pattern);
+            } else {
+                it.rules.push(Rule { ruling, pattern });
             }
         }
     }
@@ -483,11 +408,4 @@ impl<'a> TypeReader<'a> {
         }
         it.limits = limits;
     }
-}
-
-/// Which list of tools a name stands in.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum List {
-    Allow,
-    Deny,
 }
