@@ -547,6 +547,8 @@ mod tests {
             (15, Some(10), 0)
         );
         assert_eq!(it.limits.timeout.unwrap().as_secs(), 300);
+        let turns = |name| team.types[&TypeName::named(name)].max_turns;
+        assert_eq!((turns("y"), turns("z")), (500, 300));
         assert!(team.reports[0].contains("no tool of this version reaches a host"));
     }
 

@@ -403,7 +403,11 @@ impl<'a> TypeReader<'a> {
                     self.fault(&way, format!("\"max_retries\" is at most {MOST_RETRIES}"));
                 }
                 "max_retries" => limits.max_retries = u32::try_from(number).unwrap_or_default(),
-                _ => it.max_turns = it.max_turns.min(usize::try_from(number).unwrap_or(usize::MAX)),
+                _ => {
+                    let turns = usize::try_from(number).unwrap_or(usize::MAX);
+                    let stated = self.get("max_turns").map_or(turns, |_| it.max_turns);
+                    it.max_turns = turns.min(stated);
+                }
             }
         }
         it.limits = limits;
