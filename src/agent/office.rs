@@ -293,7 +293,7 @@ pub fn can_be_taken(team: &Team, task: &Task) -> bool {
         (Some(assignee), _) => team.names_of(name).contains(assignee),
         (None, claims) => claims == Claims::Any,
     };
-    let is_known = |it: &TypeName| team.types.get(it).is_some_and(AgentType::may_be_spawned);
+    let is_known = |it: &TypeName| team.spawnable(it.as_str()).is_ok();
     if !task.agent_type.as_ref().is_none_or(is_known) {
         return false;
     }

@@ -42,8 +42,9 @@ pub fn check(context: &Context, args: &Check, printer: &mut Printer) -> Result<C
                 }
                 let programs = notes_on_programs(&file.team);
                 let missing = missing_programs(&file.team, context.workspace());
-                for note in file.team.reports.iter().chain(&programs).chain(&missing) {
-                    printer.note(note);
+                let reports = file.team.reports.iter().map(ToString::to_string);
+                for note in reports.chain(programs).chain(missing) {
+                    printer.note(&note);
                 }
                 if let Ok(store) = context.store() {
                     code = code.or(check_folder(&store, &file.team, printer));

@@ -157,7 +157,10 @@ fn created(
 /// The agent type that is meant; without a team nobody can know.
 fn known_type(context: &Context, given: &str) -> Result<TypeName, Failure> {
     match context.known_team(&context.store()?)? {
-        Some(file) => file.team.type_for_task(given).map_err(Failure::usage),
+        Some(file) => match file.team.spawnable(given) {
+            Ok(it) => Ok(it.name.clone()),
+            Err(why) => Err(Failure::usage(why.to_string())),
+        },
         None => Ok(TypeName::new(given)?),
     }
 }

@@ -13,10 +13,10 @@ use super::{
 };
 use crate::{
     agent::prompt_of,
-    base::text::{headline, listed, nearest},
+    base::text::listed,
     model::{
-        AgentType, Origin, PathGrant, Pattern, PermissionMode, Preset, ProviderEntry, Ruling,
-        TOOL_NAMES, TOOLS_TO_COME, built_in_types,
+        AgentType, PathGrant, Pattern, PermissionMode, Preset, ProviderEntry, Report, Ruling,
+        TOOL_NAMES, TOOLS_TO_COME, TypeName, built_in_types, find_type,
     },
     store::team_files,
 };
@@ -70,16 +70,17 @@ pub struct TypeView<'a> {
     /// How freely the model chooses its words.
     pub temperature: Option<f64>,
     /// What could not be used of its definition.
-    pub reports: Vec<&'a str>,
+    pub reports: Vec<String>,
     /// What its bearer is told.
     pub system_prompt: &'a str,
 }
 
 impl<'a> TypeView<'a> {
     /// The view of a type; of `reports` it takes those about it.
-    pub fn new(it: &'a AgentType, reports: &'a [String], program: Option<Preset>) -> Self {
+    pub fn new(it: &'a AgentType, reports: &[Report], program: Option<Preset>) -> Self {
         let tools: Vec<&str> = TOOL_NAMES.iter().copied().filter(|tool| it.lets(tool)).collect();
         let stated = it.tools.as_deref().unwrap_or_default();
+        let is_about = |report: &&Report| report.of.as_ref() == Some(&it.name);
         let names = |tool: &&&str| stated.iter().any(|pattern| pattern.tool == **tool);
         Self {
             schema: SCHEMA,
@@ -109,7 +110,7 @@ impl<'a> TypeView<'a> {
             model: it.model.as_deref(),
             rights_held_by: program.map(Preset::as_str),
             temperature: it.temperature,
-            reports: reports.iter().map(String::as_str).filter(|said| is_about(said, it)).collect(),
+            reports: reports.iter().filter(is_about).map(ToString::to_string).collect(),
             system_prompt: &it.system_prompt,
         }
     }
@@ -133,17 +134,10 @@ fn path_text(path: &str, grant: PathGrant) -> String {
     format!("{} {path}", words.map_or("", |(word, _)| word))
 }
 
-/// Whether a report names the file of a type, or the type itself as a word.
-fn is_about(report: &str, it: &AgentType) -> bool {
-    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || "_-/".contains(letter);
-    let of_file = matches!(&it.origin, Origin::Markdown(path) if report.contains(path.as_str()));
-    of_file || report.split(|letter| !is_of_name(letter)).any(|part| part == it.name.as_str())
-}
-
 /// The types that are known here.
 struct Known {
-    types: Vec<AgentType>,
-    reports: Vec<String>,
+    types: BTreeMap<TypeName, AgentType>,
+    reports: Vec<Report>,
     /// Who can think, and who does where a type says nothing.
     providers: BTreeMap<String, ProviderEntry>,
     provider: String,
@@ -164,15 +158,14 @@ fn known(context: &Context, team: Option<&str>) -> Result<Known, Failure> {
     if team.is_some() || files.len() == 1 {
         let team = context.team(team)?.team;
         return Ok(Known {
-            types: team.types.into_values().collect(),
+            types: team.types,
             reports: team.reports,
             providers: team.providers,
             provider: team.provider,
             note: None,
         });
     }
-    let mut types = built_in_types();
-    types.sort_by(|one, other| one.name.cmp(&other.name));
+    let types = built_in_types().into_iter().map(|it| (it.name.clone(), it)).collect();
     let names = || listed(files.iter().filter_map(|it| it.file_stem()?.to_str()));
     let note = (!files.is_empty()).then(|| {
         format!("built-in types alone: there are the teams {}; `--team NAME` picks one", names())
@@ -188,14 +181,14 @@ pub fn types(context: &Context, args: &Types, printer: &mut Printer) -> Result<C
     }
     let known = known(context, args.team.as_deref())?;
     let view = |it| TypeView::new(it, &known.reports, known.program_of(it));
-    let views = known.types.iter().map(view);
-    let views: Vec<TypeView<'_>> = views.collect();
-    match &args.name {
-        Some(name) => show(name, &views, &known.reports, args.json, printer)?,
-        None => list(&views, args.json, printer),
+    if let Some(name) = &args.name {
+        let found = find_type(&known.types, &known.reports, name, |_| true);
+        show(&view(found.map_err(|why| Failure::usage(why.to_string()))?), args.json, printer);
+    } else {
+        list(&known.types.values().map(view).collect::<Vec<_>>(), args.json, printer);
+        known.reports.iter().for_each(|report| printer.note(&report.to_string()));
     }
-    let reports = known.reports.iter().filter(|_| args.name.is_none());
-    for note in reports.chain(&known.note) {
+    if let Some(note) = &known.note {
         printer.note(note);
     }
     Ok(Code::Ok)
@@ -231,19 +224,10 @@ fn list(views: &[TypeView<'_>], json: bool, printer: &mut Printer) {
     }
 }
 
-fn show(
-    name: &str,
-    views: &[TypeView<'_>],
-    reports: &[String],
-    json: bool,
-    printer: &mut Printer,
-) -> Result<(), Failure> {
-    let Some(view) = views.iter().find(|it| it.name == name) else {
-        return Err(unknown(name, views, reports));
-    };
+fn show(view: &TypeView<'_>, json: bool, printer: &mut Printer) {
     if json {
         printer.say_json(view);
-        return Ok(());
+        return;
     }
     for (title, text) in text_of(view) {
         printer.say_titled(title, &text);
@@ -251,50 +235,5 @@ fn show(
     if !view.system_prompt.is_empty() {
         printer.say("");
         printer.say(view.system_prompt);
-    }
-    Ok(())
-}
-
-/// A definition that could not be used may be why there is no such type.
-fn unknown(name: &str, views: &[TypeView<'_>], reports: &[String]) -> Failure {
-    let names = || views.iter().map(|it| it.name);
-    let meant = nearest(name, names()).map_or(String::new(), |it| format!("; did you mean {it}?"));
-    let about = reports.iter().find(|it| !name.is_empty() && it.contains(name));
-    let about = about.map_or(String::new(), |it| format!("\n{it}"));
-    let (shown, valid) = (headline(name, 80), listed(names()));
-    Failure::usage(format!("no type is called {shown:?}{meant}{about}\nvalid are {valid}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::TypeName;
-
-    #[test]
-    fn reports_are_of_the_type_whose_file_or_name_they_say() {
-        let markdown = Origin::Markdown("teams/agents/plan.md".to_owned());
-        let it = AgentType::new(TypeName::named("plan"), markdown);
-        for (report, wanted) in [
-            ("teams/agents/plan.md: no such tool", true),
-            ("the type plan names no tool", true),
-            ("\"plan\" replaces a built-in type", true),
-            ("teams/agents/other.md: a planner", false),
-            ("other/plan/x.md: nothing", false),
-            ("plan-b is odd", false),
-        ] {
-            assert_eq!(is_about(report, &it), wanted, "{report}");
-        }
-    }
-
-    #[test]
-    fn an_unknown_type_is_told_with_the_report_about_it() {
-        let reports = ["teams/agents/critic.md: not used: it has no prompt".to_owned()];
-        let types = built_in_types();
-        let views: Vec<_> = types.iter().map(|it| TypeView::new(it, &reports, None)).collect();
-        let said = |name| unknown(name, &views, &reports).text;
-        let wanted = "no type is called \"critic\"\nteams/agents/critic.md: not used: it has no prompt\n\
-                      valid are general-purpose, ";
-        assert!(said("critic").starts_with(wanted), "{}", said("critic"));
-        assert!(!said("other").contains("critic") && !said("").contains("critic"));
     }
 }

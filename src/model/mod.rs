@@ -17,6 +17,7 @@ mod price;
 mod provider_entry;
 mod shutdown;
 mod question;
+mod report;
 mod rule;
 mod tally;
 mod team;
@@ -31,6 +32,7 @@ mod tool_pattern;
 mod type_fields;
 mod type_file;
 mod type_words;
+mod unknown_type;
 
 pub use agent_type::{
     AgentType, MOST_TURNS, Origin, PathGrant, PathRule, TypeLimits, TypeMode, built_in_types,
@@ -47,6 +49,7 @@ pub use preset::Preset;
 pub use price::{CLERK_MODEL, Cost, PRICES_OF, Price, Prices};
 pub use provider_entry::{PROVIDER_KEYS, ProviderEntry, ProviderKind};
 pub use question::{Asked, ProtocolEvent, ProtocolFsm, QuestionStep, Told};
+pub use report::Report;
 pub use rule::{Pattern, Rule, Ruling};
 pub use shutdown::{Obedience, may_stop, obey};
 pub use tally::{Summary, Tally};
@@ -67,6 +70,7 @@ pub use tool::{
     canonical, counts_as, likely_tool, without_metadata,
 };
 pub use type_fields::{LIMIT_FIELDS, NETWORK_FIELDS, PERMISSION_FIELDS, type_keys};
+pub use unknown_type::{UnknownType, find_type};
 
 use serde::{Deserialize, Serialize};
 

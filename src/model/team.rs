@@ -7,10 +7,9 @@ use std::{
 };
 
 use super::{
-    AgentName, AgentType, Budget, Message, PermissionMode, Preset, Prices, ProviderEntry, Rule,
-    TypeName, message::resolve_lead, provider_entry::unknown_provider,
+    AgentName, AgentType, Budget, Message, PermissionMode, Preset, Prices, ProviderEntry, Report,
+    Rule, TypeName, message::resolve_lead, provider_entry::unknown_provider,
 };
-use crate::base::text::{headline, listed};
 
 /// A team.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,8 +30,8 @@ pub struct Team {
     pub default_type: TypeName,
     /// What becomes of a subagent of a type that is not known.
     pub on_unknown_type: OnUnknownType,
-    /// What of the definitions could not be used, each with its file.
-    pub reports: Vec<String>,
+    /// What of the definitions could not be used.
+    pub reports: Vec<Report>,
     /// Names with a mailbox and no thread.
     pub outside: BTreeSet<AgentName>,
     /// Limits for all of them.
@@ -277,20 +276,6 @@ impl Team {
     pub fn is_assignable(&self, name: &AgentName) -> bool {
         let is_type = TypeName::new(name.as_str()).is_ok_and(|it| self.types.contains_key(&it));
         is_type || self.members().contains(name)
-    }
-
-    /// The type called `given`, as which a task may be done.
-    pub fn type_for_task(&self, given: &str) -> Result<TypeName, String> {
-        let found = TypeName::new(given).ok().and_then(|name| self.types.get(&name));
-        match found.filter(|it| it.may_be_spawned()) {
-            Some(it) => Ok(it.name.clone()),
-            None => {
-                let valid = self.types.values().filter(|it| it.may_be_spawned());
-                let valid = listed(valid.map(|it| &it.name));
-                let shown = headline(given, 80);
-                Err(format!("no task can be done as `{shown}`; valid types are {valid}"))
-            }
-        }
     }
 
     /// Who approves the plans of `name`.

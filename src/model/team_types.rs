@@ -6,13 +6,14 @@ use jsonc_parser::ast::{Object, ObjectProp, Value};
 use serde_json::Map;
 
 use super::{
-    AgentName, AgentType, Origin, Placed, ProviderEntry, Team, TypeName, built_in_types,
-    front_matter::front_matter,
+    AgentName, AgentType, Origin, Placed, ProviderEntry, Report, Team, TypeName, built_in_types,
+    find_type,
+    front_matter::{FrontMatter, front_matter},
     jsonc::Reader,
     provider_entry::unknown_provider,
     type_file::{Defined, Manner, read_type},
 };
-use crate::base::text::{headline, listed, nearest};
+use crate::base::text::headline;
 
 /// Where agent files lie unless the team file says otherwise; the folder may be missing.
 pub const AGENT_FOLDER: &str = "teams/agents";
@@ -35,8 +36,8 @@ pub type AgentFolders<'f> = dyn Fn(&str) -> Result<Vec<AgentFile>, String> + 'f;
 pub struct Types {
     /// By name.
     pub known: BTreeMap<TypeName, AgentType>,
-    /// Each with its file.
-    pub reports: Vec<String>,
+    /// What of them was not used.
+    pub reports: Vec<Report>,
     /// The type where none is named.
     pub default_type: TypeName,
     /// Who may think for them.
@@ -59,36 +60,35 @@ impl<'a> Reader<'a> {
         };
         self.own_types(root, &mut types);
         self.folders(root, folders, &mut types);
-        if let Some(given) = self.string(root, "default_agent")
-            && let Some(found) = self.known_type(&given, "default_agent", &types)
-        {
-            types.default_type = found;
-        }
+        self.default_type(root, &mut types);
         types
     }
 
-    /// The type that a value names; a fault says which there are, and whether one of that name could
-    /// not be used.
+    /// The type where none is named: a subagent has to be able to be it, whoever says that it is.
+    fn default_type(&mut self, root: &Object<'a>, types: &mut Types) {
+        let given = self.string(root, "default_agent").unwrap_or_else(|| Placed {
+            place: self.place(root),
+            value: types.default_type.to_string(),
+        });
+        let may_be = AgentType::may_be_spawned;
+        let found = find_type(&types.known, &types.reports, &given.value, may_be);
+        let found = found.map(|it| it.name.clone());
+        let found = found.map_err(|why| format!("\"default_agent\": {why}"));
+        if let Some(name) = self.kept(given.place, found) {
+            types.default_type = name;
+        }
+    }
+
+    /// The type that the value of `key` names.
     pub fn known_type(
         &mut self,
         given: &Placed<String>,
         key: &str,
         types: &Types,
     ) -> Option<TypeName> {
-        let name = TypeName::new(given.value.as_str()).ok();
-        let found = name.filter(|name| types.known.contains_key(name));
-        if found.is_none() {
-            let shown = headline(&given.value, 80);
-            let likely = nearest(&given.value, types.known.keys().map(TypeName::as_str));
-            let hint = likely.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-            let about = types.reports.iter().find(|it| names(it, &given.value));
-            let about = about.map(|it| format!(" ({it})")).unwrap_or_default();
-            let names = listed(types.known.keys());
-            let why =
-                format!("{key:?} is {shown:?}, which is no type{hint}; there are {names}{about}");
-            self.fault_at(given.place, why);
-        }
-        found
+        let found = find_type(&types.known, &types.reports, &given.value, |_| true);
+        let found = found.map(|it| it.name.clone());
+        self.kept(given.place, found.map_err(|why| format!("{key:?}: {why}")))
     }
 
     fn own_types(&mut self, root: &Object<'a>, types: &mut Types) {
@@ -110,7 +110,8 @@ impl<'a> Reader<'a> {
                 let place = self.place_of(entry, Some(fields), way);
                 self.fault_at(place, why.clone());
             }
-            types.reports.extend(read.notes.iter().map(|note| format!("type {name}: {note}")));
+            let report = |text| Report { file: None, of: Some(name.clone()), text };
+            types.reports.extend(std::mem::take(&mut read.notes).into_iter().map(report));
             let known = types.known.get(&name).map(|it| it.origin.clone());
             match known {
                 Some(Origin::TeamFile(_)) => {
@@ -179,48 +180,69 @@ impl Types {
     /// Takes up the type of a Markdown file, or reports why not.
     fn take(&mut self, file: AgentFile) {
         let AgentFile { path, text } = file;
-        let text = match text {
-            Ok(text) => text,
-            Err(why) => return self.reports.push(format!("{path}: not used: {why}")),
-        };
-        let (name, mut read, notes) = match read_markdown(&path, &text) {
-            Ok(read) => read,
-            Err(why) => return self.reports.push(format!("{path}: not used: {why}")),
-        };
+        let report = |of, text| Report { file: Some(path.clone()), of, text };
+        let Markdown { name, fields, mut notes } =
+            match text.and_then(|text| read_markdown(&path, &text)) {
+                Ok(read) => read,
+                Err(why) => {
+                    let of = as_name(stem(&path)).ok();
+                    return self.reports.push(report(of, format!("not used: {why}")));
+                }
+            };
+        match self.usable(&path, &name, &fields) {
+            Ok(defined) => {
+                notes.extend(defined.notes);
+                self.reports.extend(notes.into_iter().map(|note| report(Some(name.clone()), note)));
+                self.known.insert(name, defined.agent_type);
+            }
+            Err(why) => {
+                let why = format!("{name} is not used: {why}");
+                self.reports.push(report(Some(name), why));
+            }
+        }
+    }
+
+    /// The type that the fields of a Markdown file define, where it can be had.
+    fn usable(
+        &self,
+        path: &str,
+        name: &TypeName,
+        fields: &Map<String, serde_json::Value>,
+    ) -> Result<Defined, String> {
+        if !fields.contains_key("system_prompt") {
+            return Err("it has no prompt: nothing stands behind its front matter".to_owned());
+        }
+        let origin = Origin::Markdown(path.to_owned());
+        let mut read = read_type(name.clone(), origin, fields, Manner::Lenient);
         self.check_provider(&mut read);
-        let known = self.known.get(&name).map(|it| it.origin.clone());
-        let refusal = match known {
+        match self.known.get(name).map(|it| &it.origin) {
             _ if !read.faults.is_empty() => {
                 let whys: Vec<&str> = read.faults.iter().map(|(_, why)| why.as_str()).collect();
-                Some(whys.join("; "))
+                Err(whys.join("; "))
             }
-            Some(Origin::BuiltIn) if !read.replaces => Some(format!(
-                "{name} is a built-in type; `replaces: true` puts this one in its place"
-            )),
-            Some(Origin::BuiltIn) | None => None,
-            Some(other) => Some(format!("there is a type {name} already, from {other}")),
-        };
-        if let Some(why) = refusal {
-            // Whoever misses the type looks for its name, which need not be that of its file.
-            let is_named = names(&path, name.as_str()) || names(&why, name.as_str());
-            let who = if is_named { String::new() } else { format!("{name} is ") };
-            return self.reports.push(format!("{path}: {who}not used: {why}"));
+            Some(Origin::BuiltIn) if !read.replaces => Err(
+                "there is a built-in type of that name; `replaces: true` puts this one in its place"
+                    .to_owned(),
+            ),
+            Some(Origin::BuiltIn) | None => Ok(read),
+            Some(other) => Err(format!("there is a type of that name already, from {other}")),
         }
-        self.reports.extend(notes.into_iter().map(|note| format!("{path}: {note}")));
-        self.known.insert(name, read.agent_type);
     }
 }
 
-type Markdown = (TypeName, Defined, Vec<String>);
+/// A Markdown file whose type has a name.
+struct Markdown {
+    name: TypeName,
+    fields: Map<String, serde_json::Value>,
+    notes: Vec<String>,
+}
 
 fn read_markdown(path: &str, text: &str) -> Result<Markdown, String> {
-    let mut read = front_matter(text)?;
-    let mut notes = std::mem::take(&mut read.notes);
-    let given = match read.fields.remove("name") {
+    let FrontMatter { mut fields, body, mut notes } = front_matter(text)?;
+    let given = match fields.remove("name") {
         Some(serde_json::Value::String(name)) if !name.trim().is_empty() => name,
         _ => {
-            let file = path.rsplit('/').next().unwrap_or(path);
-            let stem = file.strip_suffix(".md").unwrap_or(file).to_owned();
+            let stem = stem(path).to_owned();
             notes.push(format!("has no name; its file's serves: {stem}"));
             stem
         }
@@ -229,21 +251,16 @@ fn read_markdown(path: &str, text: &str) -> Result<Markdown, String> {
     if name.as_str() != given {
         notes.push(format!("its name {given:?} is written {name} here"));
     }
-    if !read.body.is_empty() {
-        read.fields.insert("system_prompt".to_owned(), read.body.into());
-    } else if !read.fields.contains_key("system_prompt") {
-        return Err("it has no prompt: nothing stands behind its front matter".to_owned());
+    if !body.is_empty() {
+        fields.insert("system_prompt".to_owned(), body.into());
     }
-    let origin = Origin::Markdown(path.to_owned());
-    let defined = read_type(name.clone(), origin, &read.fields, Manner::Lenient);
-    notes.extend(defined.notes.iter().cloned());
-    Ok((name, defined, notes))
+    Ok(Markdown { name, fields, notes })
 }
 
-/// Whether a report has a name in it as a word.
-fn names(report: &str, name: &str) -> bool {
-    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
-    report.split(|letter| !is_of_name(letter)).any(|part| part == name)
+/// What a file is called, without its folder and ending.
+fn stem(path: &str) -> &str {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    file.strip_suffix(".md").unwrap_or(file)
 }
 
 /// A name that a type may have: an assignee is a member or a type, so none is both.
@@ -285,7 +302,10 @@ mod tests {
     use expect_test::{expect, expect_file};
 
     use super::*;
-    use crate::model::{TOOL_NAMES, read_team};
+    use crate::{
+        base::text::listed,
+        model::{TOOL_NAMES, read_team},
+    };
 
     /// Files in the shapes that are found in public collections.
     fn files() -> Vec<AgentFile> {
@@ -409,7 +429,10 @@ mod tests {
             writeln!(told, "    {tools}: {:?}", it.system_prompt).unwrap();
         }
         writeln!(told).unwrap();
-        team.reports.iter().for_each(|it| writeln!(told, "{it}").unwrap());
+        for it in &team.reports {
+            let of = it.of.as_ref().map_or("nothing known", TypeName::as_str);
+            writeln!(told, "{it} [of {of}]").unwrap();
+        }
         expect_file!["../../tests/golden/agent-files.txt"].assert_eq(&told);
     }
 
@@ -454,20 +477,20 @@ mod tests {
                 tools.into_iter().filter(|tool| it.lets(tool)).collect::<Vec<_>>().join(" ")
             };
             let has = team.types.get(&TypeName::named("it")).map(has);
-            writeln!(told, "{denial:?}: {has:?} {}", team.reports.join(" | ")).unwrap();
+            writeln!(told, "{denial:?}: {has:?} {}", listed(&team.reports)).unwrap();
         }
         expect![[r#"
-            "disallowedTools: '*'": Some("") 
-            "disallowedTools: [Bash, 'Write, Edit']": Some("read_file") 
+            "disallowedTools: '*'": Some("") none
+            "disallowedTools: [Bash, 'Write, Edit']": Some("read_file") none
             "disallowedTools: Bash(rm, Write": None agents/a.md: it is not used: "Bash(rm, Write" has no `)` at its end
             "disallowedTools: Bash Write": None agents/a.md: it is not used: "Bash Write" is no rule: write `tool` or `tool(pattern)`
             "permissions: {tools: {'bash(rm': deny}}": None agents/a.md: it is not used: "bash(rm" has no `)` at its end
             "permissions: {tools: {'bash(rm': ask}}": None agents/a.md: it is not used: "bash(rm" has no `)` at its end
             "permissions: {tools: {bsh: deny}}": None agents/a.md: it is not used: no tool is called bsh; did you mean bash?
             "permissions: {tools: {Writ: ask}}": None agents/a.md: it is not used: no tool is called Writ; did you mean write_file?
-            "permissions: {tools: {subagent(explore): ask}}": None agents/a.md: not used: what is said of subagent is said of all of it: write "subagent"
+            "permissions: {tools: {subagent(explore): ask}}": None agents/a.md: it is not used: what is said of subagent is said of all of it: write "subagent"
             "permissions: {tools: {team_send(w): deny}}": Some("bash write_file read_file") agents/a.md: team_send can't be denied in part, so it is denied: team_send(w)
-            "permissions: {tools: {NotebookEdit: deny, team_send(w): allow}}": Some("bash write_file read_file") agents/a.md: no tool is called NotebookEdit | agents/a.md: what is said of team_send is said of all of it: write "team_send"
+            "permissions: {tools: {NotebookEdit: deny, team_send(w): allow}}": Some("bash write_file read_file") agents/a.md: no tool is called NotebookEdit and agents/a.md: what is said of team_send is said of all of it: write "team_send"
             "permissions: {tool: {bash: deny}}": None agents/a.md: it is not used: "permissions" has no "tool"; valid are tools, paths, network and limits
             "permission: {tools: {bash: deny}}": None agents/a.md: it is not used: "permission" is written "permissions"
             "tool: Read": None agents/a.md: it is not used: "tool" is written "tools"
@@ -491,11 +514,27 @@ mod tests {
             listing(&faults)
         };
         expect![[r#"
-            1:30: "type" is "reviewer", which is no type; there are analyst, code-review, explore, general, general-purpose and plan (teams/agents/code.md: reviewer is not used: "maxTurns" has to be a whole number from 1)
+            1:30: "type": no type is called "reviewer"; valid types are analyst, code-review, explore, general, general-purpose and plan (teams/agents/code.md: reviewer is not used: "maxTurns" has to be a whole number from 1)
             1:55: "user" is no name of a type: it is reserved
-            1:30: "type" is "view", which is no type; there are analyst, code-review, explore, general, general-purpose and plan
+            1:30: "type": no type is called "view"; valid types are analyst, code-review, explore, general, general-purpose and plan
             1:51: "user" is no name of a type: it is reserved
         "#]].assert_eq(&(of("reviewer") + &of("view")));
+    }
+
+    #[test]
+    fn the_default_type_is_one_that_may_be_spawned() {
+        let read = |text: &str| read_team(text, "t", &|_| Ok(Vec::new()));
+        let told = |text: &str| listing(&read(text).unwrap_err());
+        let named = r#"{"default_agent": "boss", "teammates": {"a": {}},
+            "agents": {"boss": {"mode": "primary"}}}"#;
+        let replaced = r#"{"teammates": {"a": {}},
+            "agents": {"general-purpose": {"replaces": true, "mode": "primary"}}}"#;
+        expect![[r#"
+            1:19: "default_agent": boss is a primary type: a teammate may be one and a subagent may not; valid types are analyst, code-review, explore, general, general-purpose and plan
+            1:1: "default_agent": general-purpose is a primary type: a teammate may be one and a subagent may not; valid types are analyst, code-review, explore, general and plan
+        "#]].assert_eq(&(told(named) + &told(replaced)));
+        let fine = read(&named.replace("primary", "all")).unwrap();
+        assert_eq!(fine.default_type, TypeName::named("boss"));
     }
 
     #[test]
@@ -549,7 +588,7 @@ mod tests {
         assert_eq!(it.limits.timeout.unwrap().as_secs(), 300);
         let turns = |name| team.types[&TypeName::named(name)].max_turns;
         assert_eq!((turns("y"), turns("z")), (500, 300));
-        assert!(team.reports[0].contains("no tool of this version reaches a host"));
+        assert!(team.reports[0].text.contains("no tool of this version reaches a host"));
     }
 
     #[test]
@@ -582,13 +621,13 @@ mod tests {
         );
         let told = listing(&dangling.unwrap_err());
         expect![[r#"
-            1:19: "default_agent" is "explroe", which is no type; did you mean explore?; there are analyst, code-review, explore, general, general-purpose, lead-only, plan and sub
+            1:19: "default_agent": no type is called "explroe"; did you mean explore?; valid types are analyst, code-review, explore, general, general-purpose, plan and sub
             1:48: there is no folder nowhere
-            3:45: "type" is "a13-empty", which is no type; there are analyst, code-review, explore, general, general-purpose, lead-only, plan and sub
+            3:45: "type": no type is called "a13-empty"; valid types are analyst, code-review, explore, general, general-purpose, lead-only, plan and sub
             3:59: sub is a type for subagents alone; give this teammate a "type"
             3:95: "permission_mode" auto is looser than plan, which its type explore says
             4:43: "agent_type" means the same as "type": keep one
-            5:79: no task can be done as `lead-only`; valid types are analyst, code-review, explore, general, general-purpose, plan and sub
+            5:79: lead-only is a primary type: a teammate may be one and a subagent may not; valid types are analyst, code-review, explore, general, general-purpose, plan and sub
         "#]].assert_eq(&told);
     }
 }

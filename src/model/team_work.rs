@@ -63,7 +63,8 @@ impl<'a> Reader<'a> {
     fn task_type(&mut self, fields: &Object<'a>, team: &Team) -> Option<TypeName> {
         let given = self.string(fields, "agent_type")?;
         let place = given.place;
-        self.kept(place, team.type_for_task(&given.value))
+        let found = team.spawnable(&given.value).map(|it| it.name.clone());
+        self.kept(place, found.map_err(|why| why.to_string()))
     }
 
     fn dependencies(&mut self, fields: &Object<'a>, before: &[TeamTask]) -> Vec<usize> {

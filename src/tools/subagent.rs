@@ -12,8 +12,8 @@ use super::{
     input::{arguments, schema},
 };
 use crate::{
-    base::text::{headline, listed, nearest},
-    model::{AgentType, OnUnknownType, Team, ToolSpec, TypeName},
+    base::text::headline,
+    model::{OnUnknownType, Team, ToolSpec, TypeName, UnknownType},
 };
 
 /// Lets a new agent do something.
@@ -80,35 +80,20 @@ impl Tool for Subagent {
 }
 
 impl Subagent {
-    /// The type that is meant; the error names those that there are.
+    /// The type that is meant, the default where none is; the error names those that there are.
     fn resolve(&self, given: Option<&str>) -> Result<TypeName, String> {
         let team = &self.0;
-        let Some(given) = given.map(str::trim).filter(|it| !it.is_empty()) else {
-            return Ok(team.default_type.clone());
+        let default = || team.spawnable(team.default_type.as_str());
+        let found = match given.filter(|it| !it.trim().is_empty()).map(|it| team.spawnable(it)) {
+            None => default(),
+            Some(Err(UnknownType::NoType { .. }))
+                if team.on_unknown_type == OnUnknownType::Default =>
+            {
+                default()
+            }
+            Some(found) => found,
         };
-        let found = TypeName::new(given).ok().and_then(|name| team.types.get(&name));
-        let valid = team.types.values().filter(|it| it.may_be_spawned()).map(|it| &it.name);
-        match found {
-            Some(AgentType { name, .. }) if found.is_some_and(AgentType::may_be_spawned) => {
-                Ok(name.clone())
-            }
-            Some(it) => Err(format!(
-                "{} is a primary type: a teammate may be one and a subagent may not; valid types \
-                 are {}",
-                it.name,
-                listed(valid)
-            )),
-            None if team.on_unknown_type == OnUnknownType::Default => Ok(team.default_type.clone()),
-            None => {
-                let shown = headline(given, 80);
-                let likely = nearest(given, team.types.keys().map(TypeName::as_str));
-                let hint = likely.map(|it| format!("; did you mean {it}?")).unwrap_or_default();
-                Err(format!(
-                    "no agent type is called `{shown}`{hint}; valid types are {}",
-                    listed(valid)
-                ))
-            }
-        }
+        found.map(|it| it.name.clone()).map_err(|why| why.to_string())
     }
 }
 

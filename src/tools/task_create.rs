@@ -58,7 +58,8 @@ impl Tool for TaskCreate {
             let known = crate::base::text::listed(team.members());
             return Err(format!("nobody is called {name}, and no type; there are {known}"));
         }
-        let agent_type = agent_type.map(|given| team.type_for_task(&given)).transpose()?;
+        let agent_type = agent_type.map(|given| team.spawnable(&given).map(|it| it.name.clone()));
+        let agent_type = agent_type.transpose().map_err(|why| why.to_string())?;
         let preview = format!("add the task: {}", headline(&title, 200));
         let event = MessageId::derived(&["task", caller.call.as_str()]);
         let line = BoardLine {

@@ -88,7 +88,7 @@ fn the_fourth_level_is_refused_and_so_is_a_ring() {
     let text = "Subagent refused: recursion depth 4 exceeds limit 3.";
     assert!(refused.contains(text), "{refused}");
     let ring = team.run(&["run", "tool subagent {\"task\":\"x\",\"agent_type\":\"nope\"}"]);
-    let text = "no agent type is called `nope`; valid types are analyst, code-review, explore, \
+    let text = "no type is called \"nope\"; valid types are analyst, code-review, explore, \
                 general, general-purpose and plan";
     assert!(ring.exits(1).out.contains(text));
 }

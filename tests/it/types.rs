@@ -71,11 +71,12 @@ fn one_type_is_shown_whole() {
 fn an_unknown_type_is_told_with_the_nearest_one() {
     let team = bare();
     for (name, err) in [
-        ("nope", "postroom: no type is called \"nope\"\n"),
-        ("explor", "postroom: no type is called \"explor\"; did you mean explore?\n"),
-        ("\u{1b}[2J", "postroom: no type is called \"\\u{1b}[2J\"\n"),
+        ("nope", "postroom: no type is called \"nope\""),
+        ("explor", "postroom: no type is called \"explor\"; did you mean explore?"),
+        ("\u{1b}[2J", "postroom: no type is called \"\\u{1b}[2J\""),
     ] {
-        let valid = "valid are analyst, code-review, explore, general, general-purpose and plan\n";
+        let valid =
+            "; valid types are analyst, code-review, explore, general, general-purpose and plan\n";
         let wanted = Ran { out: String::new(), err: format!("{err}{valid}"), code: 2 };
         assert_eq!(team.run(&["types", name]), wanted);
     }
@@ -225,4 +226,40 @@ fn what_a_teammate_is_told_can_be_read() {
     assert!(of_type.starts_with("You are lead,") && of_type.contains("You plan a change"));
     let unknown = team.run(&["types", "--prompt", "nobody"]).exits(2).err;
     assert!(unknown.contains("there are lead, scout, analyst"), "{unknown}");
+}
+
+#[test]
+fn a_slip_in_what_a_type_forbids_keeps_it_from_being_used() {
+    let team = Team::new(r#"{"teammates": {"lead": {}}}"#);
+    fs::create_dir_all(team.at("teams/agents")).unwrap();
+    let write = |name: &str, line: &str| {
+        let text = format!("---\nname: {name}\n{line}\n---\nWork.\n");
+        fs::write(team.at(&format!("teams/agents/{name}.md")), text).unwrap();
+    };
+    write("bsh", "permissions: {tools: {bsh: deny}}");
+    write("one-tool", "tool: Read");
+    write("part", "permissions: {tools: {subagent(explore): ask}}");
+    write("free", "permissions: {limits: {max_iterations: 500}}");
+    let ran = team.run(&["check"]).exits(0);
+    expect![[r#"
+        teams/agents/bsh.md: bsh is not used: no tool is called bsh; did you mean bash?
+        teams/agents/one-tool.md: one-tool is not used: "tool" is written "tools"
+        teams/agents/part.md: part is not used: what is said of subagent is said of all of it: write "subagent"
+    "#]].assert_eq(&ran.err);
+    let ran = team.run(&["types", "one-tool"]).exits(2);
+    assert!(ran.err.contains("(teams/agents/one-tool.md: one-tool is not used: "), "{}", ran.err);
+    assert!(!team.run(&["types", "tool"]).exits(2).err.contains("one-tool.md"));
+    let free = team.run(&["types", "free"]).ok();
+    assert!(free.contains("turns        500\n"), "{free}");
+}
+
+#[test]
+fn a_default_that_no_subagent_may_be_is_a_fault_of_the_team_file() {
+    let team = Team::new(
+        r#"{"default_agent": "boss", "teammates": {"lead": {}},
+            "agents": {"boss": {"mode": "primary"}}}"#,
+    );
+    let ran = team.run(&["check"]).exits(2);
+    let wanted = "team.json:1:19: \"default_agent\": boss is a primary type";
+    assert!(ran.err.contains(wanted), "{}", ran.err);
 }
