@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, env, ffi::OsString, sync::Arc};
 
-use super::prompt::with_type;
+use super::{mind::Mind, prompt::with_type, thinkers::Thinker};
 use crate::{
     guard::{Hidden, Rights},
     model::{AgentName, AgentType, Team, Teammate, ToolCall},
@@ -57,6 +57,8 @@ pub struct Desk {
     pub system: String,
     /// Who thinks for it.
     pub provider: Arc<dyn Provider>,
+    /// With what, for its subagents.
+    pub mind: Mind,
     /// What it can do.
     pub tools: ToolSet,
     /// What its tools work on.
@@ -71,8 +73,8 @@ pub struct Desk {
 pub struct Told {
     /// Its system prompt.
     pub system: String,
-    /// Its provider.
-    pub provider: Arc<dyn Provider>,
+    /// Who thinks for it.
+    pub thinker: Thinker,
 }
 
 impl Desk {
@@ -91,7 +93,8 @@ impl Desk {
         let rights = Rights::new(teammate.permission_mode, team.rules.clone()).narrowed(agent_type);
         Self {
             system: told.system,
-            provider: told.provider,
+            provider: told.thinker.provider,
+            mind: told.thinker.mind,
             tools: tools.narrowed(agent_type),
             kit: narrowed_kit(kit, agent_type, &rights),
             rights,
@@ -102,7 +105,8 @@ impl Desk {
 
     /// The desk of a subagent of type `it`, called by whoever sits at this one and has `rights` now.
     #[must_use]
-    pub fn narrowed(&self, it: &AgentType, rights: &Rights, provider: Arc<dyn Provider>) -> Self {
+    pub fn narrowed(&self, it: &AgentType, rights: &Rights, thinker: Thinker) -> Self {
+        let Thinker { mind, provider } = thinker;
         let rights = rights.narrowed(it);
         let mut system = with_type(&self.system, it);
         // A caller with our tools was told of them; its subagent may be a program that has none.
@@ -113,16 +117,12 @@ impl Desk {
             agent_type: it.clone(),
             system,
             provider,
+            mind,
             tools: self.tools.narrowed(it),
             kit: narrowed_kit(self.kit.clone(), it, &rights),
             rights,
             plan_required: it.plan_required,
         }
-    }
-
-    /// Who thinks for the subagents of whoever sits here.
-    pub fn provider_of_subagents(&self) -> Arc<dyn Provider> {
-        self.provider.for_subagents().unwrap_or_else(|| Arc::clone(&self.provider))
     }
 
     /// The same with nobody to ask.

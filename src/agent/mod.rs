@@ -13,6 +13,7 @@ mod conclude;
 mod desk;
 mod dispatch;
 mod lineage;
+mod mind;
 mod model_call;
 mod office;
 mod programs;

@@ -15,7 +15,7 @@ use super::{
     desk::{Told, environment},
     prompt,
     secrets::Secrets,
-    thinkers::Thinkers,
+    thinkers::{Thinker, Thinkers},
 };
 use crate::{
     base::FileError,
@@ -23,7 +23,7 @@ use crate::{
         AgentName, AgentType, Claims, Desired, Hold, PathRule, Place, Placed, ProviderKind, Task,
         TaskState, Team, TeamFault, Teammate, TypeName,
     },
-    provider::{Clerk, Provider},
+    provider::Clerk,
     store::{
         Costs, DeadLetters, Inbox, MessageBus, Rebirth, Statuses, Store, StoreError, TaskBoard,
     },
@@ -78,8 +78,7 @@ pub struct Office {
     refused: AtomicBool,
     folder: PathBuf,
     pub(super) desks: BTreeMap<AgentName, Arc<Desk>>,
-    /// Who thinks for types that have somebody of their own, or why nobody does.
-    of_types: BTreeMap<TypeName, Result<Arc<dyn Provider>, String>>,
+    thinkers: Thinkers,
 }
 
 impl Office {
@@ -113,7 +112,7 @@ impl Office {
             set::of_board(&board, &post),
         ];
         let tools = ToolSet::new(parts.concat());
-        let mut thinkers = Thinkers::new(
+        let thinkers = Thinkers::new(
             &team,
             store.clock().clone(),
             store.workspace().to_path_buf(),
@@ -131,16 +130,14 @@ impl Office {
                 hidden: Arc::default(),
                 max_file_size: None,
             };
-            let provider = thinkers
+            let thinker = thinkers
                 .of_teammate(name, teammate)
                 .map_err(|why| OfficeError::Provider { name: name.clone(), why })?;
             let system = prompt::system_prompt(&team, name, teammate, &notes);
-            let told = Told { system, provider };
+            let told = Told { system, thinker };
             let desk = Desk::of_teammate(&team, name, teammate, kit, &tools, told);
             desks.insert(name.clone(), Arc::new(desk));
         }
-        let of_type = |it: &AgentType| Some((it.name.clone(), thinkers.of_type(it)?));
-        let of_types = team.types.values().filter_map(of_type).collect();
         let dead = DeadLetters::open(&store)?;
         let costs = Costs::open(&store, Arc::clone(&team))?;
         let (asks, secrets) = (Asks::default(), Secrets::of(&team));
@@ -160,7 +157,7 @@ impl Office {
             refused,
             folder,
             desks,
-            of_types,
+            thinkers,
         }))
     }
 
@@ -215,33 +212,43 @@ impl Office {
         match &task.agent_type {
             None => desk.provider.can_do(task.work()),
             Some(as_what) => {
-                let known = self.team.types.get(as_what).filter(|it| it.may_be_spawned());
-                let provider = known.and_then(|it| self.provider_of(it, &desk).ok());
-                provider.is_some_and(|provider| provider.can_do(task.work()))
+                let thinker = self.type_of_task(as_what).and_then(|it| self.thinker_of(it, &desk));
+                thinker.is_ok_and(|it| it.provider.can_do(task.work()))
             }
         }
     }
 
     /// Who thinks for a subagent of type `it` that is called from `desk`.
-    pub fn provider_of(&self, it: &AgentType, desk: &Desk) -> Result<Arc<dyn Provider>, String> {
-        let own = self.of_types.get(&it.name).cloned();
-        own.unwrap_or_else(|| Ok(desk.provider_of_subagents()))
+    pub fn thinker_of(&self, it: &AgentType, desk: &Desk) -> Result<Thinker, String> {
+        let thinker = self.thinkers.of_subagent(it, desk);
+        thinker.map_err(|why| format!("nobody can think for {}: {why}", it.name))
     }
 
     /// What `name` works on a task with.
     pub fn desk_for(&self, name: &AgentName, task: &Task) -> Arc<Desk> {
         let desk = self.desk(name);
         let it = task.agent_type.as_ref().and_then(|it| self.team.types.get(it));
-        let thought = it.and_then(|it| Some((it, self.provider_of(it, &desk).ok()?)));
+        let thought = it.and_then(|it| Some((it, self.thinker_of(it, &desk).ok()?)));
         match thought {
             // The teammate's own plan gate holds for all that it does.
-            Some((it, provider)) => {
-                let narrowed = desk.narrowed(it, &desk.rights, provider);
+            Some((it, thinker)) => {
+                let narrowed = desk.narrowed(it, &desk.rights, thinker);
                 let plan_required = narrowed.plan_required || desk.plan_required;
                 Arc::new(Desk { plan_required, ..narrowed })
             }
             None => desk,
         }
+    }
+
+    fn type_of_task(&self, as_what: &TypeName) -> Result<&AgentType, String> {
+        self.team.spawnable(as_what.as_str()).map_err(|why| why.to_string())
+    }
+
+    /// What people have to know of types: for which nobody can think when the lead calls them.
+    pub fn notes_on_types(&self) -> Vec<String> {
+        let lead = self.desk(&self.team.lead);
+        let all = self.team.types.values().filter(|it| it.may_be_spawned());
+        all.filter_map(|it| self.thinker_of(it, &lead).err()).collect()
     }
 
     /// Whether a SHUTDOWN lies unread that a teammate without a thread has to obey.
@@ -293,16 +300,15 @@ pub fn can_be_taken(team: &Team, task: &Task) -> bool {
         (Some(assignee), _) => team.names_of(name).contains(assignee),
         (None, claims) => claims == Claims::Any,
     };
-    let is_known = |it: &TypeName| team.spawnable(it.as_str()).is_ok();
-    if !task.agent_type.as_ref().is_none_or(is_known) {
-        return false;
-    }
+    let as_what = task.agent_type.as_ref().map(|it| team.spawnable(it.as_str()));
+    let Ok(as_what) = as_what.transpose() else { return false };
+    let of_type = as_what.and_then(|it| it.provider.as_deref());
     let understands = |name: &AgentName, teammate: &Teammate| {
-        let provider = team.providers.get(team.provider_of(name));
+        let provider = team.providers.get(of_type.unwrap_or_else(|| team.provider_of(name)));
         if provider.is_none_or(|it| it.kind != ProviderKind::Clerk) {
             return true;
         }
-        let own = teammate.script.as_ref().filter(|_| task.agent_type.is_none());
+        let own = teammate.script.as_ref().filter(|_| as_what.is_none());
         let script = own.map(|script| script.value.clone());
         Clerk::new(name.clone(), script).is_ok_and(|clerk| clerk.can_do(task.work()))
     };

@@ -238,11 +238,9 @@ impl Subagent {
             agent_type: it.name.clone(),
             parent: run.lineage.run.clone(),
         };
-        let provider = run.office.provider_of(it, run.desk);
-        let provider =
-            provider.map_err(|why| format!("nobody can think for {}: {why}", it.name))?;
+        let thinker = run.office.thinker_of(it, run.desk)?;
         Ok(Self {
-            desk: run.desk.narrowed(it, &rights, provider),
+            desk: run.desk.narrowed(it, &rights, thinker),
             lineage,
             work: Message::internal(envelope),
             head,

@@ -3,6 +3,9 @@
 
 use std::{collections::BTreeMap, env, ffi::OsString, path::PathBuf, sync::Arc};
 
+use parking_lot::Mutex;
+
+use super::{Desk, mind::Mind};
 use crate::{
     base::Clock,
     model::{AgentName, AgentType, Preset, ProviderEntry, ProviderKind, Team, Teammate},
@@ -15,8 +18,6 @@ use crate::{
 const ANTHROPIC_MODEL: &str = "claude-sonnet-4-5";
 /// The model of OpenAI's where nothing else is said.
 const OPENAI_MODEL: &str = "gpt-5-mini";
-/// Words for models that agent files of another system use; they name none of a vendor's.
-const NO_MODELS: [&str; 4] = ["inherit", "sonnet", "opus", "haiku"];
 /// Variables that agent programs get beside those of commands: where they keep things, and how they
 /// reach their servers.
 const OF_PROGRAMS: [&str; 12] = [
@@ -34,9 +35,17 @@ const OF_PROGRAMS: [&str; 12] = [
     "NODE_EXTRA_CA_CERTS",
 ];
 
+/// Somebody who thinks, and with what.
+pub struct Thinker {
+    /// With what.
+    pub mind: Mind,
+    /// Who is asked.
+    pub provider: Arc<dyn Provider>,
+}
+
 /// The providers of a team, as far as they were asked for.
-pub struct Thinkers<'a> {
-    team: &'a Team,
+pub struct Thinkers {
+    team: Arc<Team>,
     ways: Ways,
     /// Where programs start.
     workspace: PathBuf,
@@ -44,95 +53,74 @@ pub struct Thinkers<'a> {
     folder: PathBuf,
     /// The environment of programs.
     env: BTreeMap<OsString, OsString>,
-    made: BTreeMap<String, Arc<dyn Provider>>,
+    made: Mutex<BTreeMap<String, Arc<dyn Provider>>>,
 }
 
-impl<'a> Thinkers<'a> {
+impl Thinkers {
     /// None yet.
     pub fn new(
-        team: &'a Team,
+        team: &Arc<Team>,
         clock: Clock,
         workspace: PathBuf,
         folder: PathBuf,
         env: BTreeMap<OsString, OsString>,
     ) -> Self {
         let ways = Ways::new(clock);
-        Self { team, ways, workspace, folder, env, made: BTreeMap::new() }
+        Self { team: Arc::clone(team), ways, workspace, folder, env, made: Mutex::default() }
     }
 
     /// Who thinks for a teammate.
-    pub fn of_teammate(
-        &mut self,
-        name: &AgentName,
-        teammate: &Teammate,
-    ) -> Result<Arc<dyn Provider>, String> {
-        let provider = self.team.provider_of(name).to_owned();
-        let entry = self.entry(&provider)?;
-        if entry.kind == ProviderKind::Clerk {
-            let script = teammate.script.as_ref().map(|script| script.value.clone());
-            let clerk = Clerk::new(name.clone(), script);
-            return Ok(Arc::new(clerk.map_err(|why| format!("the script of {name}: {why}"))?));
-        }
-        let of_type = self.team.type_of(name).and_then(|it| it.model.clone());
-        let model = teammate.model.clone().or(of_type);
-        let of_type = self.team.type_of(name).and_then(|it| it.temperature);
-        let temperature = of_type.or(entry.temperature);
-        self.opened(&provider, ProviderEntry { temperature, ..entry }, model, name)
+    pub fn of_teammate(&self, name: &AgentName, teammate: &Teammate) -> Result<Thinker, String> {
+        let mind = Mind::of_teammate(&self.team, name, teammate);
+        let provider = if self.entry(&mind)?.kind == ProviderKind::Clerk {
+            clerk(name, teammate.script.as_ref().map(|script| script.value.clone()))?
+        } else {
+            self.opened(&mind)?
+        };
+        Ok(Thinker { mind, provider })
     }
 
-    /// Who thinks for subagents of a type, where that is not whoever thinks for their caller.
-    pub fn of_type(&mut self, it: &AgentType) -> Option<Result<Arc<dyn Provider>, String>> {
-        let model = it.model.as_deref().filter(|model| !NO_MODELS.contains(model));
-        if it.provider.is_none() && model.is_none() && it.temperature.is_none() {
-            return None;
-        }
-        let provider = it.provider.clone().unwrap_or_else(|| self.team.provider.clone());
-        Some(self.entry(&provider).and_then(|entry| match entry.kind {
-            ProviderKind::Clerk => {
-                let name = AgentName::new(it.name.as_str()).map_err(|why| why.to_string())?;
-                let clerk = Clerk::new(name, None).map_err(|why| why.to_string())?;
-                Ok(Arc::new(clerk) as Arc<dyn Provider>)
+    /// Who thinks for a subagent of type `it` that is called from `desk`.
+    pub fn of_subagent(&self, it: &AgentType, desk: &Desk) -> Result<Thinker, String> {
+        let mind = desk.mind.of_subagent(&self.team, it);
+        let is_clerk = self.entry(&mind)?.kind == ProviderKind::Clerk;
+        // One clerk thinks as another, whatever its model is called.
+        let is_callers = mind == desk.mind || (is_clerk && mind.provider == desk.mind.provider);
+        let provider = match (is_callers, is_clerk) {
+            (true, _) => {
+                desk.provider.for_subagents().unwrap_or_else(|| Arc::clone(&desk.provider))
             }
-            _ => {
-                let temperature = it.temperature.or(entry.temperature);
-                let lead = &self.team.lead;
-                let (entry, model) = (ProviderEntry { temperature, ..entry }, it.model.clone());
-                self.opened(&provider, entry, model, lead)
-            }
-        }))
+            (false, true) => clerk(&mind.whose, None)?,
+            (false, false) => self.opened(&mind)?,
+        };
+        Ok(Thinker { mind, provider })
     }
 
-    fn entry(&self, provider: &str) -> Result<ProviderEntry, String> {
-        let entry = self.team.providers.get(provider);
-        entry.cloned().ok_or_else(|| format!("no provider is called {provider:?}"))
+    fn entry(&self, mind: &Mind) -> Result<ProviderEntry, String> {
+        let entry = self.team.providers.get(&mind.provider);
+        entry.cloned().ok_or_else(|| format!("no provider is called {:?}", mind.provider))
     }
 
-    fn opened(
-        &mut self,
-        name: &str,
-        entry: ProviderEntry,
-        model: Option<String>,
-        whose: &AgentName,
-    ) -> Result<Arc<dyn Provider>, String> {
-        // Claude Code knows the short names, too.
-        let is_short = |model: &str| NO_MODELS.contains(&model) && model != "inherit";
-        let model = model.filter(|model| {
-            !NO_MODELS.contains(&model.as_str())
-                || (entry.preset == Some(Preset::Claude) && is_short(model))
-        });
+    /// The provider for a mind; all who think alike share one.
+    fn opened(&self, mind: &Mind) -> Result<Arc<dyn Provider>, String> {
+        let entry = self.entry(mind)?;
+        let entry = ProviderEntry { temperature: mind.temperature.or(entry.temperature), ..entry };
+        let (name, model) = (&mind.provider, mind.model.clone());
         // An agent program knows in whose name it runs.
-        let whose = Some(whose).filter(|_| entry.preset.is_some());
+        let whose = Some(&mind.whose).filter(|_| entry.preset.is_some());
         let key = format!("{name} {model:?} {:?} {whose:?}", entry.temperature);
-        if let Some(known) = self.made.get(&key) {
+        let mut made = self.made.lock();
+        if let Some(known) = made.get(&key) {
             return Ok(Arc::clone(known));
         }
         let config = match (entry.preset, whose) {
             (Some(preset), Some(whose)) => self.program(preset, &entry, model, whose)?,
             _ => self.config(&entry, model)?,
         };
-        let made = open_on(&config, &self.ways).map_err(|why| format!("provider {name}: {why}"))?;
-        self.made.insert(key, Arc::clone(&made));
-        Ok(made)
+        let opened =
+            open_on(&config, &self.ways).map_err(|why| format!("provider {name}: {why}"))?;
+        made.insert(key, Arc::clone(&opened));
+        Ok(opened)
     }
 
     fn program(
@@ -200,6 +188,11 @@ impl<'a> Thinkers<'a> {
             },
         })
     }
+}
+
+fn clerk(name: &AgentName, script: Option<String>) -> Result<Arc<dyn Provider>, String> {
+    let clerk = Clerk::new(name.clone(), script);
+    Ok(Arc::new(clerk.map_err(|why| format!("the script of {name}: {why}"))?))
 }
 
 /// The key, from the variable that the entry names, else from the kind's own.

@@ -90,6 +90,7 @@ impl Instance {
             Self { office, team, life: MessageId::random(), start: Vec::new(), notes, _lock: lock };
         instance.record_births()?;
         instance.notes.extend(notes_on_programs(&instance.office.team));
+        instance.notes.extend(instance.office.notes_on_types());
         if may_run_commands(&instance.office.team) {
             instance.notes.push(UNSANDBOXED.to_owned());
         }

@@ -3,10 +3,12 @@
 use std::{collections::BTreeSet, fs};
 
 use expect_test::expect;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
-    cli::json,
+    cli,
+    model_server::{ModelServer, Play},
+    models::{BOTH, said, team_with},
     team::{Ran, Team},
 };
 
@@ -32,7 +34,7 @@ fn without_a_team_the_built_in_types_are_listed() {
     "]]
     .assert_eq(&ran.out);
     assert_eq!(ran.err, "");
-    let all = json(&team.run(&["types", "--json"]).ok());
+    let all = cli::json(&team.run(&["types", "--json"]).ok());
     let names: Vec<&str> = all.iter().map(|it| it["name"].as_str().unwrap()).collect();
     let in_text = ran.out.lines().map(|line| line.split(' ').next().unwrap());
     assert_eq!(in_text.collect::<Vec<_>>(), names);
@@ -62,7 +64,7 @@ fn one_type_is_shown_whole() {
     .assert_eq(&team.run(&["types", "explore"]).ok());
     let analyst = team.run(&["types", "analyst"]).ok();
     assert!(analyst.contains("to come      web_search fetch_url\n"), "{analyst}");
-    let one = json(&team.run(&["types", "analyst", "--json"]).ok());
+    let one = cli::json(&team.run(&["types", "analyst", "--json"]).ok());
     assert_eq!(one[0]["tools"], serde_json::json!(["read_file", "list_files", "grep"]));
     assert_eq!(one.len(), 1);
 }
@@ -262,4 +264,34 @@ fn a_default_that_no_subagent_may_be_is_a_fault_of_the_team_file() {
     let ran = team.run(&["check"]).exits(2);
     let wanted = "team.json:1:19: \"default_agent\": boss is a primary type";
     assert!(ran.err.contains(wanted), "{}", ran.err);
+}
+
+#[test]
+fn a_subagent_thinks_with_its_callers_provider_and_model() {
+    for wire in BOTH {
+        let server = ModelServer::start(wire, |asked| {
+            let is_lead =
+                !asked.system().contains("gather facts") && !asked.system().contains("Be small");
+            let call = |kind: &str| ("subagent", json!({"task": "look", "agent_type": kind}));
+            Play::Say(match (is_lead, asked.results()) {
+                (true, 0) => (String::new(), vec![call("analyst"), call("small")]),
+                _ => said("done"),
+            })
+        });
+        let rest = r#""agents": {"small": {"model": "tiny", "system_prompt": "Be small."}},
+            "teammates": {"lead": {"provider": "local", "model": "big"}}"#;
+        let team = team_with(&server, rest);
+        let text = fs::read_to_string(team.at("teams/team.json")).unwrap();
+        let text =
+            text.replace(r#""provider": "local", "prices""#, r#""provider": "clerk", "prices""#);
+        fs::write(team.at("teams/team.json"), text).unwrap();
+        let _daemon = team.up();
+        assert_eq!(team.run(&["send", "lead", "what do we know?", "--wait"]).ok(), "done\n");
+        let seen = server.seen();
+        let asked: Vec<String> =
+            seen.iter().map(|it| format!("{} {}", it["model"], it["temperature"])).collect();
+        let wanted = [r#""big" null"#, r#""big" 0.3"#, r#""tiny" null"#, r#""big" null"#];
+        assert_eq!(asked, wanted);
+        server.is_content();
+    }
 }

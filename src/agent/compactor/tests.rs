@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    agent::{AutonomousAgent, Desk, Step, tests::Bench},
+    agent::{AutonomousAgent, Desk, Step, tests::Bench, thinkers::Thinker},
     base::{Cancel, hash::derived_id},
     journal::JournalName,
     model::{CallId, PermissionMode, Status, Tokens, ToolCall},
@@ -170,7 +170,8 @@ impl Desks {
 
     fn agent(&self) -> AutonomousAgent {
         let mut agent = self.bench.agent("lead");
-        let (model, desk) = (Arc::clone(&self.model), Arc::clone(&agent.desk));
+        let desk = Arc::clone(&agent.desk);
+        let model = Thinker { mind: desk.mind.clone(), provider: Arc::clone(&self.model) as _ };
         agent.desk = Arc::new(Desk::narrowed(&desk, &desk.agent_type, &desk.rights, model));
         agent
     }
