@@ -224,20 +224,15 @@ impl Office {
         thinker.map_err(|why| format!("nobody can think for {}: {why}", it.name))
     }
 
-    /// What `name` works on a task with.
-    pub fn desk_for(&self, name: &AgentName, task: &Task) -> Arc<Desk> {
+    /// What `name` works on a task with; the error says why it can't be done as what the task says.
+    pub fn desk_for(&self, name: &AgentName, task: &Task) -> Result<Arc<Desk>, String> {
         let desk = self.desk(name);
-        let it = task.agent_type.as_ref().and_then(|it| self.team.types.get(it));
-        let thought = it.and_then(|it| Some((it, self.thinker_of(it, &desk).ok()?)));
-        match thought {
-            // The teammate's own plan gate holds for all that it does.
-            Some((it, thinker)) => {
-                let narrowed = desk.narrowed(it, &desk.rights, thinker);
-                let plan_required = narrowed.plan_required || desk.plan_required;
-                Arc::new(Desk { plan_required, ..narrowed })
-            }
-            None => desk,
-        }
+        let Some(as_what) = &task.agent_type else { return Ok(desk) };
+        let it = self.type_of_task(as_what)?;
+        let narrowed = desk.narrowed(it, &desk.rights, self.thinker_of(it, &desk)?);
+        // The teammate's own plan gate holds for all that it does.
+        let plan_required = narrowed.plan_required || desk.plan_required;
+        Ok(Arc::new(Desk { plan_required, ..narrowed }))
     }
 
     fn type_of_task(&self, as_what: &TypeName) -> Result<&AgentType, String> {

@@ -49,7 +49,11 @@ impl AutonomousAgent {
     /// Works on the task in hand until it has ended, or the teammate has to.
     pub(super) fn work_on_task(&mut self) -> Result<Step, StoreError> {
         let Some(claim) = self.claim.clone() else { return Ok(Step::Idle) };
-        let mut it = self.begin_task(&claim)?;
+        let desk = match self.office.desk_for(&self.name, &claim.task) {
+            Ok(desk) => desk,
+            Err(why) => return self.refuse_task(&claim, why),
+        };
+        let mut it = self.begin_task(&claim, desk)?;
         loop {
             match self.go_on(&mut it)? {
                 Ended::Paused => {
@@ -101,8 +105,15 @@ impl AutonomousAgent {
         Ok(())
     }
 
-    fn begin_task(&mut self, claim: &Claim) -> Result<TaskRun, StoreError> {
-        let desk = self.office.desk_for(&self.name, &claim.task);
+    /// A task that can't be done as what it says has failed before it is begun.
+    fn refuse_task(&mut self, claim: &Claim, why: String) -> Result<Step, StoreError> {
+        self.trace.error(&format!("task {}: {why}", claim.task.id));
+        self.office.board.end(claim, ClaimEnd::Failed(why), self.trace.id())?;
+        self.claim = None;
+        Ok(Step::Worked(claim.task.id.clone()))
+    }
+
+    fn begin_task(&mut self, claim: &Claim, desk: Arc<Desk>) -> Result<TaskRun, StoreError> {
         let type_name = desk.agent_type.name.clone();
         let message = as_message(claim);
         let head = RunHead {

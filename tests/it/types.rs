@@ -267,6 +267,31 @@ fn a_default_that_no_subagent_may_be_is_a_fault_of_the_team_file() {
 }
 
 #[test]
+fn a_task_in_hand_of_a_type_that_nobody_may_be_fails_and_names_those_that_there_are() {
+    let team = Team::new(
+        r#"{"teammates": {"lead": {}, "worker": {"permission_mode": "bypass"}},
+            "agents": {"boss": {"mode": "primary"}}}"#,
+    );
+    let claimed = |id: &str, agent_type: &str| {
+        let run = id.repeat(16);
+        let create = json!({"title": "write ran: x", "id": id, "type": agent_type});
+        let claim = json!({"op": "update", "id": id, "expected_status": "pending",
+            "status": "in_progress", "by": "worker", "owner": "worker", "run": run});
+        format!("{create}\n{claim}\n")
+    };
+    let _daemon = team.up();
+    team.append("tasks", claimed("a1", "nope") + &claimed("a2", "boss"));
+    for (id, why) in [("a1", "no type is called \"nope\""), ("a2", "boss is a primary type")] {
+        team.run(&["wait", "--task", id]).exits(1);
+        let told = team.run(&["task", "show", id]).ok();
+        let valid =
+            "valid types are analyst, code-review, explore, general, general-purpose and plan";
+        assert!(told.contains(why) && told.contains(valid), "{told}");
+    }
+    assert!(!team.at("ran").exists());
+}
+
+#[test]
 fn a_subagent_thinks_with_its_callers_provider_and_model() {
     for wire in BOTH {
         let server = ModelServer::start(wire, |asked| {
