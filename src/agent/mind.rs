@@ -3,10 +3,11 @@
 //! What a type does not say is its caller's, so a subagent's mind is made from that of whoever calls
 //! it.
 
-use crate::model::{AgentName, AgentType, Preset, Team, Teammate};
+use crate::model::{AgentName, AgentType, Preset, ProviderKind, Team, Teammate};
 
-/// Words for models that agent files of another system use; they name none of a vendor's.
-const NO_MODELS: [&str; 4] = ["inherit", "sonnet", "opus", "haiku"];
+/// Words for models that agent files of Claude Code use, and the models that they mean here.
+const SHORT_NAMES: [(&str, &str); 3] =
+    [("sonnet", "claude-sonnet-4-5"), ("opus", "claude-opus-4-5"), ("haiku", "claude-haiku-4-5")];
 
 /// With what somebody thinks.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,11 +27,11 @@ impl Mind {
     pub fn of_teammate(team: &Team, name: &AgentName, teammate: &Teammate) -> Self {
         let provider = team.provider_of(name);
         let it = team.type_of(name);
-        let known = |model: &String| is_model_of(team, provider, model);
-        let own = teammate.model.clone().filter(known);
+        let known = |word: &String| model_of(team, provider, word);
+        let own = teammate.model.as_ref().and_then(known);
         // A type's model is one of its own provider's.
         let is_of_type = |it: &&AgentType| it.provider.as_ref().is_none_or(|own| own == provider);
-        let of_type = it.filter(is_of_type).and_then(|it| it.model.clone()).filter(known);
+        let of_type = it.filter(is_of_type).and_then(|it| it.model.as_ref()).and_then(known);
         Self {
             provider: provider.to_owned(),
             model: own.or(of_type),
@@ -50,7 +51,7 @@ impl Mind {
             }
             Some(_) | None => self.clone(),
         };
-        let model = it.model.clone().filter(|model| is_model_of(team, &caller.provider, model));
+        let model = it.model.as_ref().and_then(|word| model_of(team, &caller.provider, word));
         Self {
             model: model.or(caller.model),
             temperature: it.temperature.or(caller.temperature),
@@ -59,11 +60,21 @@ impl Mind {
     }
 }
 
-/// Whether a word may name a model of a provider's: Claude Code knows the short names, too.
-fn is_model_of(team: &Team, provider: &str, model: &str) -> bool {
-    let is_claude =
-        || team.providers.get(provider).is_some_and(|it| it.preset == Some(Preset::Claude));
-    !NO_MODELS.contains(&model) || (model != "inherit" && is_claude())
+/// The model of a provider's that a word names; none where the caller's is meant, or a model that the
+/// provider has not.
+fn model_of(team: &Team, provider: &str, word: &str) -> Option<String> {
+    if word == "inherit" {
+        return None;
+    }
+    let Some((_, whole)) = SHORT_NAMES.iter().find(|(short, _)| *short == word) else {
+        return Some(word.to_owned());
+    };
+    let entry = team.providers.get(provider)?;
+    match (entry.kind, entry.preset) {
+        (ProviderKind::Anthropic, _) => Some((*whole).to_owned()),
+        (_, Some(Preset::Claude)) => Some(word.to_owned()),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -124,14 +135,14 @@ mod tests {
                 explore: anthropic big -
                 analyst: anthropic big 0.3
                 small: anthropic small -
-                short: anthropic big -
+                short: anthropic claude-sonnet-4-5 -
                 asks-openai: openai gpt 0.7
                 same: anthropic big -
             tuned: anthropic - 0.7
                 explore: anthropic - 0.7
                 analyst: anthropic - 0.3
                 small: anthropic small 0.7
-                short: anthropic - 0.7
+                short: anthropic claude-sonnet-4-5 0.7
                 asks-openai: openai gpt 0.7
                 same: anthropic - 0.7
         "#]]

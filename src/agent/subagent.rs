@@ -205,8 +205,9 @@ fn own_subagent(
     if run.background.is_running(id) {
         return Ok(Err(format!("`{shown}` is still running; its end comes as mail")));
     }
-    let Some(it) = run.office.team.types.get(type_name) else {
-        return Ok(Err(format!("`{shown}` was of type {type_name}, which there is no more")));
+    let it = match run.office.team.spawnable(type_name.as_str()) {
+        Ok(it) => it,
+        Err(why) => return Ok(Err(format!("`{shown}` was of type {type_name}: {why}"))),
     };
     Ok(Ok((id.clone(), it.clone())))
 }

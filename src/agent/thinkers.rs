@@ -106,8 +106,8 @@ impl Thinkers {
         let entry = self.entry(mind)?;
         let entry = ProviderEntry { temperature: mind.temperature.or(entry.temperature), ..entry };
         let (name, model) = (&mind.provider, mind.model.clone());
-        // An agent program knows in whose name it runs.
-        let whose = Some(&mind.whose).filter(|_| entry.preset.is_some());
+        // A program knows in whose name it runs.
+        let whose = Some(&mind.whose).filter(|_| entry.kind == ProviderKind::Command);
         let key = format!("{name} {model:?} {:?} {whose:?}", entry.temperature);
         let mut made = self.made.lock();
         if let Some(known) = made.get(&key) {
@@ -115,7 +115,8 @@ impl Thinkers {
         }
         let config = match (entry.preset, whose) {
             (Some(preset), Some(whose)) => self.program(preset, &entry, model, whose)?,
-            _ => self.config(&entry, model)?,
+            (None, Some(whose)) => self.command(&entry, model, whose),
+            (_, None) => of_vendor(&entry, model)?,
         };
         let opened =
             open_on(&config, &self.ways).map_err(|why| format!("provider {name}: {why}"))?;
@@ -134,8 +135,7 @@ impl Thinkers {
         if argv.is_empty() {
             argv.push(preset.as_str().into());
         }
-        let mut env = self.env.clone();
-        env.insert("POSTROOM_TEAMMATE".into(), whose.as_str().into());
+        let mut env = self.env_of(whose);
         let mut pass = |name: &str, value: Option<OsString>| {
             env.extend(value.map(|value| (OsString::from(name), value)));
         };
@@ -160,34 +160,49 @@ impl Thinkers {
         })
     }
 
-    fn config(
+    fn command(
         &self,
         entry: &ProviderEntry,
         model: Option<String>,
-    ) -> Result<ProviderConfig, String> {
-        Ok(match entry.kind {
-            ProviderKind::Clerk => return Err("a clerk needs no provider".to_owned()),
-            ProviderKind::Anthropic => ProviderConfig::Anthropic {
-                base_url: entry.base_url.clone().or_else(|| variable("ANTHROPIC_BASE_URL")),
-                key: key(entry)?.unwrap_or_else(|| Secret::new("")),
-                settings: settings(entry, model, "ANTHROPIC_MODEL", ANTHROPIC_MODEL),
-            },
-            ProviderKind::OpenAi => ProviderConfig::OpenAi {
-                base_url: entry.base_url.clone().or_else(|| variable("OPENAI_BASE_URL")),
-                key: key(entry)?,
-                settings: settings(entry, model, "OPENAI_MODEL", OPENAI_MODEL),
-            },
-            ProviderKind::Command => ProviderConfig::Command {
-                argv: entry.command.iter().map(OsString::from).collect(),
-                io: if entry.is_text { CommandIo::Text } else { CommandIo::Json },
-                cwd: self.workspace.clone(),
-                env: self.env.clone(),
-                timeout: entry.timeout,
-                compact_at: entry.compact_at.map(u64::from),
-                folder: self.folder.clone(),
-            },
-        })
+        whose: &AgentName,
+    ) -> ProviderConfig {
+        ProviderConfig::Command {
+            argv: entry.command.iter().map(OsString::from).collect(),
+            model: model.or_else(|| entry.model.clone()),
+            io: if entry.is_text { CommandIo::Text } else { CommandIo::Json },
+            cwd: self.workspace.clone(),
+            env: self.env_of(whose),
+            timeout: entry.timeout,
+            compact_at: entry.compact_at.map(u64::from),
+            folder: self.folder.clone(),
+        }
     }
+
+    /// The environment of programs that run in the name of `whose`.
+    fn env_of(&self, whose: &AgentName) -> BTreeMap<OsString, OsString> {
+        let mut env = self.env.clone();
+        env.insert("POSTROOM_TEAMMATE".into(), whose.as_str().into());
+        env
+    }
+}
+
+/// What a vendor's model is asked with.
+fn of_vendor(entry: &ProviderEntry, model: Option<String>) -> Result<ProviderConfig, String> {
+    Ok(match entry.kind {
+        ProviderKind::Clerk | ProviderKind::Command => {
+            return Err("it is no model of a vendor's".to_owned());
+        }
+        ProviderKind::Anthropic => ProviderConfig::Anthropic {
+            base_url: entry.base_url.clone().or_else(|| variable("ANTHROPIC_BASE_URL")),
+            key: key(entry)?.unwrap_or_else(|| Secret::new("")),
+            settings: settings(entry, model, "ANTHROPIC_MODEL", ANTHROPIC_MODEL),
+        },
+        ProviderKind::OpenAi => ProviderConfig::OpenAi {
+            base_url: entry.base_url.clone().or_else(|| variable("OPENAI_BASE_URL")),
+            key: key(entry)?,
+            settings: settings(entry, model, "OPENAI_MODEL", OPENAI_MODEL),
+        },
+    })
 }
 
 fn clerk(name: &AgentName, script: Option<String>) -> Result<Arc<dyn Provider>, String> {
@@ -195,7 +210,8 @@ fn clerk(name: &AgentName, script: Option<String>) -> Result<Arc<dyn Provider>, 
     Ok(Arc::new(clerk.map_err(|why| format!("the script of {name}: {why}"))?))
 }
 
-/// The key, from the variable that the entry names, else from the kind's own.
+/// The key, from the variable that the entry names, else from the kind's own. What a team file says of
+/// where its server is sends the vendor's key nowhere unless it names that key, too.
 fn key(entry: &ProviderEntry) -> Result<Option<Secret>, String> {
     let secret = |name: &str| Some(Secret::new(variable(name)?).of_variable(name));
     match (&entry.api_key_env, entry.kind.key_variable()) {
@@ -203,6 +219,7 @@ fn key(entry: &ProviderEntry) -> Result<Option<Secret>, String> {
             Some(key) => Ok(Some(key)),
             None => Err(format!("its key is not there: set {named} (`api_key_env`)")),
         },
+        (None, Some(_)) if entry.base_url.is_some() => Ok(None),
         (None, Some(own)) => Ok(secret(own)),
         (None, None) => Ok(None),
     }

@@ -111,7 +111,9 @@ impl<'a> Reader<'a> {
                 self.fault_at(place, why.clone());
             }
             let report = |text| Report { file: None, of: Some(name.clone()), text };
-            types.reports.extend(std::mem::take(&mut read.notes).into_iter().map(report));
+            let mut notes = std::mem::take(&mut read.notes);
+            notes.extend(undescribed(&read.agent_type));
+            types.reports.extend(notes.into_iter().map(report));
             let known = types.known.get(&name).map(|it| it.origin.clone());
             match known {
                 Some(Origin::TeamFile(_)) => {
@@ -192,6 +194,7 @@ impl Types {
         match self.usable(&path, &name, &fields) {
             Ok(defined) => {
                 notes.extend(defined.notes);
+                notes.extend(undescribed(&defined.agent_type));
                 self.reports.extend(notes.into_iter().map(|note| report(Some(name.clone()), note)));
                 self.known.insert(name, defined.agent_type);
             }
@@ -293,6 +296,12 @@ impl Team {
         (self.types, self.reports) = (types.known, types.reports);
         self.default_type = types.default_type;
     }
+}
+
+/// What is told of a type that says nothing of itself, though whoever delegates chooses by that.
+fn undescribed(it: &AgentType) -> Option<String> {
+    let why = "it has no description, by which models choose among types";
+    it.description.trim().is_empty().then(|| why.to_owned())
 }
 
 #[cfg(test)]
@@ -480,8 +489,8 @@ mod tests {
             writeln!(told, "{denial:?}: {has:?} {}", listed(&team.reports)).unwrap();
         }
         expect![[r#"
-            "disallowedTools: '*'": Some("") none
-            "disallowedTools: [Bash, 'Write, Edit']": Some("read_file") none
+            "disallowedTools: '*'": Some("") agents/a.md: it has no description, by which models choose among types
+            "disallowedTools: [Bash, 'Write, Edit']": Some("read_file") agents/a.md: it has no description, by which models choose among types
             "disallowedTools: Bash(rm, Write": None agents/a.md: it is not used: "Bash(rm, Write" has no `)` at its end
             "disallowedTools: Bash Write": None agents/a.md: it is not used: "Bash Write" is no rule: write `tool` or `tool(pattern)`
             "permissions: {tools: {'bash(rm': deny}}": None agents/a.md: it is not used: "bash(rm" has no `)` at its end
@@ -489,8 +498,8 @@ mod tests {
             "permissions: {tools: {bsh: deny}}": None agents/a.md: it is not used: no tool is called bsh; did you mean bash?
             "permissions: {tools: {Writ: ask}}": None agents/a.md: it is not used: no tool is called Writ; did you mean write_file?
             "permissions: {tools: {subagent(explore): ask}}": None agents/a.md: it is not used: what is said of subagent is said of all of it: write "subagent"
-            "permissions: {tools: {team_send(w): deny}}": Some("bash write_file read_file") agents/a.md: team_send can't be denied in part, so it is denied: team_send(w)
-            "permissions: {tools: {NotebookEdit: deny, team_send(w): allow}}": Some("bash write_file read_file") agents/a.md: no tool is called NotebookEdit and agents/a.md: what is said of team_send is said of all of it: write "team_send"
+            "permissions: {tools: {team_send(w): deny}}": Some("bash write_file read_file") agents/a.md: team_send can't be denied in part, so it is denied: team_send(w) and agents/a.md: it has no description, by which models choose among types
+            "permissions: {tools: {NotebookEdit: deny, team_send(w): allow}}": Some("bash write_file read_file") agents/a.md: no tool is called NotebookEdit, agents/a.md: what is said of team_send is said of all of it: write "team_send" and agents/a.md: it has no description, by which models choose among types
             "permissions: {tool: {bash: deny}}": None agents/a.md: it is not used: "permissions" has no "tool"; valid are tools, paths, network and limits
             "permission: {tools: {bash: deny}}": None agents/a.md: it is not used: "permission" is written "permissions"
             "tool: Read": None agents/a.md: it is not used: "tool" is written "tools"

@@ -21,6 +21,8 @@ use crate::{
 pub struct Command {
     /// The program.
     pub program: Program,
+    /// The name that prices know it by, where it has one.
+    pub model: Option<String>,
     /// What it reads and writes.
     pub io: CommandIo,
     /// At how many tokens it is asked to sum up a conversation, if at all.
@@ -58,9 +60,8 @@ struct Count {
 
 impl Provider for Command {
     /// What a program costs is not known here, unless `prices` says it.
-    #[expect(clippy::unnecessary_literal_bound, reason = "the trait says so")]
     fn model(&self) -> &str {
-        "command"
+        self.model.as_deref().unwrap_or("command")
     }
 
     /// A program may be no model at all, so only one that wants to be is asked for a summary.
@@ -181,6 +182,7 @@ mod tests {
                 folder: std::env::temp_dir().join(random_id()),
                 clock: Clock::real(),
             },
+            model: None,
             io,
             compact_at: None,
         }
@@ -242,7 +244,9 @@ mod tests {
             "tokens": {"input": 3, "output": 4}}'"#;
         expect![[r#"Failed "t" ["c1 bash {\"command\":\"ls\"}", "ew7ikoe3xlkt x {}"] Some(true) (3, 4, 0, 0) {"command":{"stderr":"note"}}"#]].assert_eq(&shown(ask(whole, CommandIo::Json)));
         expect![[r#"Ok "" [] None (0, 0, 0, 0) null"#]]
-            .assert_eq(&shown(ask("echo '{}'", CommandIo::Json)));
+            .assert_eq(&shown(ask("echo '{\"text\": \"\"}'", CommandIo::Json)));
+        expect![[r#"the program answered with neither "text" nor "calls""#]]
+            .assert_eq(&shown(ask("echo '{\"txt\": \"\"}'", CommandIo::Json)));
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub enum ProviderConfig {
     Command {
         /// The program and its arguments.
         argv: Vec<OsString>,
+        /// The name that prices know it by, where it has one.
+        model: Option<String>,
         /// What it reads and writes.
         io: CommandIo,
         /// Where it starts.
@@ -161,7 +163,11 @@ pub fn open_on(config: &ProviderConfig, ways: &Ways) -> Result<Arc<dyn Provider>
     match config {
         ProviderConfig::Anthropic { base_url, key, settings } => {
             if key.expose().is_empty() {
-                return Err("there is no API key: set ANTHROPIC_API_KEY".to_owned());
+                return Err(
+                    "there is no API key: set ANTHROPIC_API_KEY, or, where the provider has a \
+                            base_url, name its key's variable in api_key_env"
+                        .to_owned(),
+                );
             }
             let base = base_url.as_deref().unwrap_or(ANTHROPIC);
             let make = |model: &str| {
@@ -183,7 +189,7 @@ pub fn open_on(config: &ProviderConfig, ways: &Ways) -> Result<Arc<dyn Provider>
             };
             Ok(Arc::new(retrying(make, settings, clock)?))
         }
-        ProviderConfig::Command { argv, io, cwd, env, timeout, compact_at, folder } => {
+        ProviderConfig::Command { argv, model, io, cwd, env, timeout, compact_at, folder } => {
             if argv.is_empty() {
                 return Err("the command names no program".to_owned());
             }
@@ -196,6 +202,7 @@ pub fn open_on(config: &ProviderConfig, ways: &Ways) -> Result<Arc<dyn Provider>
                     folder: folder.clone(),
                     clock: clock.clone(),
                 },
+                model: model.clone(),
                 io: *io,
                 compact_at: *compact_at,
             }))
@@ -251,6 +258,7 @@ mod tests {
     fn an_environment_is_not_shown() {
         let config = ProviderConfig::Command {
             argv: ["think", "--key=sk-1"].map(OsString::from).to_vec(),
+            model: None,
             io: CommandIo::Json,
             cwd: "/".into(),
             env: [("KEY".into(), "sk-2".into())].into(),

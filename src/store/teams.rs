@@ -77,7 +77,10 @@ pub fn agent_files(workspace: &Path, folder: &str) -> Result<Vec<AgentFile>, Str
         _ => workspace.join(folder),
     };
     if !path.is_dir() {
-        return Err(format!("there is no folder {}", path.display()));
+        return Err(format!(
+            "there is no folder {}: make it, or take it out of \"agent_folders\"",
+            path.display()
+        ));
     }
     let mut files = Vec::new();
     collect(&path, folder.trim_end_matches('/'), 0, &mut files);

@@ -235,7 +235,7 @@ fn a_slip_in_what_a_type_forbids_keeps_it_from_being_used() {
     let team = Team::new(r#"{"teammates": {"lead": {}}}"#);
     fs::create_dir_all(team.at("teams/agents")).unwrap();
     let write = |name: &str, line: &str| {
-        let text = format!("---\nname: {name}\n{line}\n---\nWork.\n");
+        let text = format!("---\nname: {name}\ndescription: Works.\n{line}\n---\nWork.\n");
         fs::write(team.at(&format!("teams/agents/{name}.md")), text).unwrap();
     };
     write("bsh", "permissions: {tools: {bsh: deny}}");
