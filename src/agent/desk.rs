@@ -108,7 +108,9 @@ impl Desk {
     pub fn narrowed(&self, it: &AgentType, rights: &Rights, thinker: Thinker) -> Self {
         let Thinker { mind, provider } = thinker;
         let rights = rights.narrowed(it);
-        let mut system = with_type(&self.system, it);
+        let tools = self.tools.narrowed(it);
+        let names = tools.specs().iter().map(|it| it.name);
+        let mut system = with_type(&self.system, it, rights.mode, names);
         // A caller with our tools was told of them; its subagent may be a program that has none.
         if provider.holds_rights().is_some() && self.provider.holds_rights().is_none() {
             system = format!("{system}\n\n{PROGRAMS_EXPLAINED}");
@@ -118,7 +120,7 @@ impl Desk {
             system,
             provider,
             mind,
-            tools: self.tools.narrowed(it),
+            tools,
             kit: narrowed_kit(self.kit.clone(), it, &rights),
             rights,
             plan_required: it.plan_required,

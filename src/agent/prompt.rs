@@ -2,11 +2,14 @@
 //! how mail comes, and what the workspace says to agents. It stays the same for a whole life, so that
 //! a vendor can keep it.
 
-use std::{fmt::Write, io::Read, path::Path};
+use std::{collections::BTreeSet, fmt::Write, io::Read, path::Path};
 
 use crate::{
     base::text::listed,
-    model::{AgentName, AgentType, PermissionMode, Preset, Team, Teammate, TypeName},
+    model::{
+        AgentName, AgentType, PermissionMode, Preset, TOOL_NAMES, TOOLS_TO_COME, Team, Teammate,
+        TypeName,
+    },
     provider::{FRAMES_EXPLAINED, PROGRAMS_EXPLAINED},
     tools::Workspace,
 };
@@ -47,14 +50,49 @@ pub fn prompt_of(team: &Team, name: &str, workspace: &Path) -> Option<String> {
         return Some(told);
     }
     let it = team.types.get(&TypeName::new(name).ok()?)?;
-    Some(with_type(&of(&team.lead)?, it))
+    let (lead, of_lead) = (team.teammates.get(&team.lead)?, team.type_of(&team.lead)?);
+    let mode = mode_of(it, mode_of(of_lead, lead.permission_mode));
+    let tools = TOOL_NAMES.iter().filter(|tool| !TOOLS_TO_COME.contains(tool));
+    let tools = tools.copied().filter(|tool| of_lead.lets(tool) && it.lets(tool));
+    Some(with_type(&of(&team.lead)?, it, mode, tools))
 }
 
-/// What a subagent of type `it` is told by a caller who was told `above`.
-pub fn with_type(above: &str, it: &AgentType) -> String {
-    let parts = [above, it.system_prompt.as_str()];
+/// What a subagent of type `it` is told by a caller who was told `above`: that, what its type says, and
+/// what is left to it of what was said above.
+pub fn with_type<'t>(
+    above: &str,
+    it: &AgentType,
+    mode: PermissionMode,
+    tools: impl Iterator<Item = &'t str>,
+) -> String {
+    let tools: BTreeSet<&str> = tools.collect();
+    let tools = if tools.is_empty() { "none".to_owned() } else { listed(tools) };
+    let left = format!(
+        "You work as a subagent of type {} now. What is said above of tools and rights holds for you \
+         only as far as you have them: your tools are {tools}. {} Nobody writes to you, and what you \
+         say last goes to whoever called you.",
+        it.name,
+        said_of(mode)
+    );
+    let parts = [above, it.system_prompt.as_str(), &left];
     let told: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     told.join("\n\n")
+}
+
+/// The mode in which a bearer of a type works where its caller has this one.
+fn mode_of(it: &AgentType, above: PermissionMode) -> PermissionMode {
+    it.permission_mode.map_or(above, |mode| mode.min(above))
+}
+
+fn said_of(mode: PermissionMode) -> &'static str {
+    match mode {
+        PermissionMode::Plan => "You can read and write messages; you can't change anything.",
+        PermissionMode::Default => "What changes something is asked for first, and may be refused.",
+        PermissionMode::Auto => {
+            "You may change files of the workspace and run commands; what destroys is asked for."
+        }
+        PermissionMode::Bypass => "You may change files of the workspace and run commands.",
+    }
 }
 
 fn who(team: &Team, name: &AgentName, teammate: &Teammate) -> String {
@@ -114,14 +152,8 @@ fn is_planned(team: &Team, name: &AgentName, teammate: &Teammate) -> bool {
 }
 
 fn rights(team: &Team, name: &AgentName, teammate: &Teammate) -> String {
-    let mode = match teammate.permission_mode {
-        PermissionMode::Plan => "You can read and write messages; you can't change anything.",
-        PermissionMode::Default => "What changes something is asked for first, and may be refused.",
-        PermissionMode::Auto => {
-            "You may change files of the workspace and run commands; what destroys is asked for."
-        }
-        PermissionMode::Bypass => "You may change files of the workspace and run commands.",
-    };
+    let own = teammate.permission_mode;
+    let mode = said_of(team.type_of(name).map_or(own, |it| mode_of(it, own)));
     let plan = if is_planned(team, name, teammate) {
         " Before you change anything in a piece of work, submit_plan has to be approved."
     } else {

@@ -126,6 +126,18 @@ fn a_team_of_models_delegates_asks_plans_and_answers() {
         assert!(team.run(&["cost", "--tasks"]).ok().contains("task 1"));
         let unknown = team.run(&["cost", "nobody"]).exits(2).err;
         assert!(unknown.contains("there are lead, scout and tester"), "{unknown}");
+        // What is shown as told is what was sent, of teammates and of their subagents.
+        for who in ["lead", "explore"] {
+            let told = team.run(&["types", "--prompt", who]).ok();
+            let is_told = |it: &Value| {
+                let system = match wire {
+                    Wire::Chat => &it["messages"][0]["content"],
+                    Wire::Messages => &it["system"][0]["text"],
+                };
+                system.as_str() == Some(told.trim_end())
+            };
+            assert!(server.seen().iter().any(is_told), "{told}");
+        }
         let trace = team.run(&["trace", "lead"]).ok();
         assert!(trace.contains("subagent×1") && trace.contains("read_file×1"), "{trace}");
         let (own, all) = (4 * price(wire) + 50, 6 * price(wire) + 50);
