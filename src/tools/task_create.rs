@@ -29,6 +29,7 @@ struct Arguments {
     /// Who shall do it, a teammate or whoever is of a type; else whoever is free.
     assignee: Option<String>,
     /// As what agent type it shall be done; else as what whoever takes it is.
+    #[serde(alias = "subagent_type")]
     agent_type: Option<String>,
 }
 

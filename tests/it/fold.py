@@ -55,7 +55,7 @@ class Board:
     def create(self, line, title):
         self.creates += 1
         name = str(line.get("id", self.creates))
-        needed = first(line, "depends_on", "blockedBy", "blocked_by") or []
+        needed = first(line, "depends_on", "blockedBy", "blocked_by", "dependsOn") or []
         needed = {str(it) for it in needed}
         if name in self.tasks or not needed <= self.tasks.keys():
             return

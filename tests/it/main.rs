@@ -36,6 +36,7 @@ mod subagents;
 mod task_crash;
 mod task_kills;
 mod task_life;
+mod task_shown;
 mod tidy;
 mod traces;
 mod types;
