@@ -201,7 +201,8 @@ fn report_tasks(
         };
         printer.note(&format!("task {id} ({}): {}{why}", task.title, task.state.as_str()));
         if json {
-            printer.say_json(&board.look(|board| TaskView::new(board, &task))?);
+            let team = client.team.as_ref().map(|file| &file.team);
+            printer.say_json(&board.look(|board| TaskView::new(board, team, &task))?);
         } else if let TaskState::Done(result) = &task.state {
             printer.say(result);
         }

@@ -176,7 +176,7 @@ pub fn is_idle(context: &Context, store: &Store) -> Result<bool, Failure> {
 /// Whether nobody of the team could take this task, which is ready.
 pub fn is_undoable(context: &Context, board: &TaskBoard, id: &TaskId) -> Result<bool, Failure> {
     let (_, file) = context.bus(&context.store()?)?;
-    Ok(orphans(board, file.as_ref())?.contains(id))
+    Ok(orphans(board, file.as_ref())?.iter().any(|it| it.id == *id))
 }
 
 fn look(context: &Context, store: &Store) -> Result<View, Failure> {
@@ -323,21 +323,31 @@ struct Open<'a> {
     dead_letters: usize,
     questions: &'a [Message],
     tasks: &'a TaskCounts,
-    orphans: &'a [TaskId],
+    orphans: &'a [Orphan],
+}
+
+/// A ready task that nobody here can do.
+struct Orphan {
+    id: TaskId,
+    /// Why, as far as can be said.
+    why: Option<String>,
 }
 
 /// How many ready tasks are looked at for whether anybody can do them.
 const LOOKED_AT: usize = 20;
 
 /// Ready tasks that nobody of the team could take.
-fn orphans(board: &TaskBoard, file: Option<&TeamFile>) -> Result<Vec<TaskId>, StoreError> {
+fn orphans(board: &TaskBoard, file: Option<&TeamFile>) -> Result<Vec<Orphan>, StoreError> {
     let Some(file) = file else { return Ok(Vec::new()) };
     board.look(|board| {
         let is_ready =
             |task: &&&Task| task.state == TaskState::Pending && board.waits_for(task).is_empty();
         let all = board.all();
         let ready = all.iter().filter(is_ready).take(LOOKED_AT);
-        ready.filter(|task| !can_be_taken(&file.team, task)).map(|task| task.id.clone()).collect()
+        let orphans = ready.filter(|task| !can_be_taken(&file.team, task));
+        let told =
+            orphans.map(|task| Orphan { id: task.id.clone(), why: file.team.fault_of(task) });
+        told.collect()
     })
 }
 
@@ -370,8 +380,9 @@ fn judge(
         next.push("postroom dead list".to_owned());
     }
     let needs_you = !why.is_empty();
-    for id in open.orphans {
-        why.push(format!("nobody here can do task {id}"));
+    for Orphan { id, why: reason } in open.orphans {
+        let reason = reason.as_ref().map_or_else(String::new, |it| format!(": {it}"));
+        why.push(format!("nobody here can do task {id}{reason}"));
         next.push(format!("postroom task show {id}"));
     }
     if needs_you {

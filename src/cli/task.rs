@@ -10,8 +10,8 @@ use super::{
 };
 use crate::{
     model::{
-        AgentName, Board, Hold, MessageId, StateWord, Task, TaskId, TaskState, TypeName, Void,
-        state_word, task_line, task_text,
+        AgentName, Board, Hold, MessageId, StateWord, Task, TaskId, TaskState, Team, TypeName,
+        Void, state_word, task_line, task_text,
     },
     store::{BoardLine, TaskBoard},
 };
@@ -31,13 +31,15 @@ pub struct TaskView {
     added_by: String,
     depends_on: Vec<String>,
     waits_for: Vec<String>,
+    /// What it wants that the team has not.
+    fault: Option<String>,
     result: Option<String>,
     lease_s: Option<u64>,
 }
 
 impl TaskView {
-    /// The view of a task on its board.
-    pub fn new(board: &Board, task: &Task) -> Self {
+    /// The view of a task on its board, as far as its team is known.
+    pub fn new(board: &Board, team: Option<&Team>, task: &Task) -> Self {
         let (owner, lease_s) = match &task.state {
             TaskState::InProgress { owner, hold: Hold::Lease(lease) } => {
                 (Some(owner.to_string()), Some(*lease))
@@ -63,6 +65,7 @@ impl TaskView {
             added_by: task.added_by.to_string(),
             depends_on: texts(&task.depends_on),
             waits_for: texts(&board.waits_for(task)),
+            fault: team.and_then(|team| team.fault_of(task)),
             result,
             lease_s,
         }
@@ -72,7 +75,8 @@ impl TaskView {
 /// Looks at the board, or changes it.
 pub fn task(context: &Context, args: &Args, printer: &mut Printer) -> Result<Code, Failure> {
     let store = context.store()?;
-    let board = TaskBoard::open(&store)?;
+    let (board, file) = (TaskBoard::open(&store)?, context.known_team(&store)?);
+    let board = Table { board, team: file.map(|file| file.team) };
     match &args.verb {
         TaskVerb::Add { title, description, assignee, agent_type, depends_on, id, json } => {
             let mut line = created(context, title, assignee.as_deref(), depends_on)?;
@@ -80,17 +84,14 @@ pub fn task(context: &Context, args: &Args, printer: &mut Printer) -> Result<Cod
             line.agent_type =
                 agent_type.as_deref().map(|it| known_type(context, it)).transpose()?;
             line.id = id.as_deref().map(TaskId::new).transpose()?;
-            let task = record(&board, line)?;
-            print(&board, &task, *json, printer, task.id.as_str())
+            let task = board.record(line)?;
+            board.print(&task, *json, printer, task.id.as_str())
         }
         TaskVerb::List { status, json } => {
             let wanted = status.as_deref().map(state_word).transpose().map_err(Failure::usage)?;
-            list(&board, wanted, *json, printer)
+            board.list(wanted, *json, printer)
         }
-        TaskVerb::Show { id, json } => {
-            let id = TaskId::new(id.as_str())?;
-            board.look(|board| show(board, &id, *json, printer))?
-        }
+        TaskVerb::Show { id, json } => board.show(&TaskId::new(id.as_str())?, *json, printer),
         TaskVerb::Claim { id, by, lease, json } => {
             let name = context.sender(by.as_deref())?;
             let line = BoardLine {
@@ -98,8 +99,8 @@ pub fn task(context: &Context, args: &Args, printer: &mut Printer) -> Result<Cod
                 lease_s: *lease,
                 ..update(id, StateWord::Pending, StateWord::InProgress, name)?
             };
-            let task = record(&board, line)?;
-            print(&board, &task, *json, printer, &task.attempt.to_string())
+            let task = board.record(line)?;
+            board.print(&task, *json, printer, &task.attempt.to_string())
         }
         TaskVerb::Update(it) => {
             let expected = state_word(&it.expected_status).map_err(Failure::usage)?;
@@ -110,13 +111,13 @@ pub fn task(context: &Context, args: &Args, printer: &mut Printer) -> Result<Cod
                 lease_s: it.lease,
                 ..update(&it.id, expected, status, context.sender(it.by.as_deref())?)?
             };
-            let task = record(&board, line)?;
-            print(&board, &task, it.json, printer, task.state.as_str())
+            let task = board.record(line)?;
+            board.print(&task, it.json, printer, task.state.as_str())
         }
         TaskVerb::Retry { id } => {
             let line = update(id, StateWord::Failed, StateWord::Pending, context.sender(None)?)?;
-            let task = record(&board, line)?;
-            print(&board, &task, false, printer, task.state.as_str())
+            let task = board.record(line)?;
+            board.print(&task, false, printer, task.state.as_str())
         }
         TaskVerb::Cancel { id } => cancel(context, &board, id, printer),
     }
@@ -182,25 +183,15 @@ fn update(
     })
 }
 
-/// Appends, and reads what became of it. A lost race names how the task stands.
-fn record(board: &TaskBoard, line: BoardLine) -> Result<Task, Failure> {
-    match board.record(line)? {
-        Ok((_, task)) => Ok(task),
-        Err(void @ (Void::UnknownDependency(_) | Void::NoLine(_))) => {
-            Err(Failure::usage(void.to_string()))
-        }
-        Err(void) => Err(Failure::failed(format!("nothing is changed: {void}"))),
-    }
-}
-
 fn cancel(
     context: &Context,
-    board: &TaskBoard,
+    board: &Table,
     id: &str,
     printer: &mut Printer,
 ) -> Result<Code, Failure> {
     let wanted = TaskId::new(id)?;
-    let present = board.look(|it| it.get(&wanted).map(|task| StateWord::from(&task.state)))?;
+    let present =
+        board.board.look(|it| it.get(&wanted).map(|task| StateWord::from(&task.state)))?;
     let present = present.ok_or_else(|| Failure::failed(format!("there is no task {id}")))?;
     if !matches!(present, StateWord::Pending | StateWord::InProgress) {
         return Err(Failure::failed(format!(
@@ -208,61 +199,80 @@ fn cancel(
             present.as_str()
         )));
     }
-    let task = record(board, update(id, present, StateWord::Cancelled, context.sender(None)?)?)?;
-    print(board, &task, false, printer, task.state.as_str())
+    let task = board.record(update(id, present, StateWord::Cancelled, context.sender(None)?)?)?;
+    board.print(&task, false, printer, task.state.as_str())
 }
 
-fn list(
-    board: &TaskBoard,
-    wanted: Option<StateWord>,
-    json: bool,
-    printer: &mut Printer,
-) -> Result<Code, Failure> {
-    board.look(|board| {
-        let chosen = board.all().into_iter();
-        let chosen = chosen.filter(|it| wanted.is_none_or(|to| StateWord::from(&it.state) == to));
-        let mut count = 0;
-        for task in chosen {
-            count += 1;
-            if json {
-                printer.say_json(&TaskView::new(board, task));
-            } else {
-                printer.say(&task_line(board, task));
+/// A board, and the team whose it is.
+struct Table {
+    board: TaskBoard,
+    team: Option<Team>,
+}
+
+impl Table {
+    /// Appends, and reads what became of it. A lost race names how the task stands.
+    fn record(&self, line: BoardLine) -> Result<Task, Failure> {
+        match self.board.record(line)? {
+            Ok((_, task)) => Ok(task),
+            Err(void @ (Void::UnknownDependency(_) | Void::NoLine(_))) => {
+                Err(Failure::usage(void.to_string()))
             }
+            Err(void) => Err(Failure::failed(format!("nothing is changed: {void}"))),
         }
-        if count == 0 && !json {
-            printer.note("no tasks; `postroom task add TITLE` adds one");
+    }
+
+    fn list(
+        &self,
+        wanted: Option<StateWord>,
+        json: bool,
+        printer: &mut Printer,
+    ) -> Result<Code, Failure> {
+        let is_wanted = |it: &&Task| wanted.is_none_or(|to| StateWord::from(&it.state) == to);
+        self.board.look(|board| {
+            let chosen: Vec<&Task> = board.all().into_iter().filter(is_wanted).collect();
+            for task in &chosen {
+                if json {
+                    printer.say_json(&TaskView::new(board, self.team.as_ref(), task));
+                } else {
+                    printer.say(&task_line(board, self.team.as_ref(), task));
+                }
+            }
+            if chosen.is_empty() && !json {
+                printer.note("no tasks; `postroom task add TITLE` adds one");
+            }
+        })?;
+        Ok(Code::Ok)
+    }
+
+    fn show(&self, id: &TaskId, json: bool, printer: &mut Printer) -> Result<Code, Failure> {
+        self.board.look(|board| {
+            let Some(task) = board.get(id) else {
+                return Err(Failure::failed(format!(
+                    "there is no task {id}; `postroom task list` lists them"
+                )));
+            };
+            if json {
+                printer.say_json(&TaskView::new(board, self.team.as_ref(), task));
+            } else {
+                printer.say(&task_text(board, self.team.as_ref(), task));
+            }
+            Ok(Code::Ok)
+        })?
+    }
+
+    fn print(
+        &self,
+        task: &Task,
+        json: bool,
+        printer: &mut Printer,
+        plain: &str,
+    ) -> Result<Code, Failure> {
+        if json {
+            let view = self.board.look(|board| TaskView::new(board, self.team.as_ref(), task))?;
+            printer.say_json(&view);
+        } else {
+            printer.say(plain);
         }
-    })?;
-    Ok(Code::Ok)
-}
-
-fn show(board: &Board, id: &TaskId, json: bool, printer: &mut Printer) -> Result<Code, Failure> {
-    let Some(task) = board.get(id) else {
-        return Err(Failure::failed(format!(
-            "there is no task {id}; `postroom task list` lists them"
-        )));
-    };
-    if json {
-        printer.say_json(&TaskView::new(board, task));
-    } else {
-        printer.say(&task_text(board, task));
+        Ok(Code::Ok)
     }
-    Ok(Code::Ok)
-}
-
-fn print(
-    board: &TaskBoard,
-    task: &Task,
-    json: bool,
-    printer: &mut Printer,
-    plain: &str,
-) -> Result<Code, Failure> {
-    if json {
-        let view = board.look(|board| TaskView::new(board, task))?;
-        printer.say_json(&view);
-    } else {
-        printer.say(plain);
-    }
-    Ok(Code::Ok)
 }

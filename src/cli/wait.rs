@@ -80,8 +80,9 @@ fn wait_for_tasks(
     client.await_tasks(&ids, timeout)?;
     let mut code = Code::Ok;
     for id in &ids {
-        let ended =
-            board.look(|it| it.get(id).map(|task| (task.clone(), TaskView::new(it, task))))?;
+        let team = client.team.as_ref().map(|file| &file.team);
+        let ended = board
+            .look(|it| it.get(id).map(|task| (task.clone(), TaskView::new(it, team, task))))?;
         let Some((task, view)) = ended else { continue };
         match &task.state {
             _ if args.json => printer.say_json(&view),

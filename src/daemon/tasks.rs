@@ -10,7 +10,7 @@ use super::{Instance, instance::earliest};
 use crate::{
     base::{Moment, text::headline},
     journal::Position,
-    model::{AgentName, Change, Envelope, Hold, Kind, MessageId, Task, TaskId, TaskState},
+    model::{AgentName, Change, Envelope, Hold, Kind, MessageId, Task, TaskId, TaskState, way_out},
     store::{BoardNews, DeadLine, StoreError},
 };
 
@@ -115,7 +115,10 @@ impl TaskConsumer {
     ) -> Result<(), StoreError> {
         let task = &news.task;
         match news.change {
-            Change::Created(_) => self.tell_of_hopeless(instance, news)?,
+            Change::Created(_) => {
+                self.tell_of_fault(instance, news)?;
+                self.tell_of_hopeless(instance, news)?;
+            }
             Change::Claimed(_) | Change::Renewed(_) => self.watch_lease(task, now),
             Change::Released(_) => drop(self.leases.remove(&task.id)),
             Change::Ended(_) => {
@@ -175,6 +178,16 @@ impl TaskConsumer {
             self.tell(instance, news, &instance.office.team.lead, "blocks", &text)?;
         }
         Ok(())
+    }
+
+    /// Whoever adds a task that nobody can do has written something else than was meant.
+    fn tell_of_fault(&self, instance: &Instance, news: &BoardNews) -> Result<(), StoreError> {
+        let task = &news.task;
+        let Some(fault) = instance.office.team.fault_of(task) else { return Ok(()) };
+        let shown = headline(&task.title, 80);
+        let text =
+            format!("task {} ({shown}) can't be done: {fault}\n\n{}", task.id, way_out(task));
+        self.tell(instance, news, &task.added_by, "fault", &text)
     }
 
     /// A task that waits for one which has ended otherwise than done can't begin by itself.

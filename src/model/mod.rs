@@ -56,7 +56,7 @@ pub use tally::{Summary, Tally};
 pub use task::{
     Create, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update, read_task_line,
 };
-pub use task_text::{state_word, task_line, task_text};
+pub use task_text::{state_word, task_line, task_text, way_out};
 pub use team::{
     Claims, Durability, Errand, Limits, OnUnknownType, Place, Placed, Team, TeamFault, TeamTask,
     Teammate,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Board, StateWord, Task, TaskState};
+use super::{Board, StateWord, Task, TaskState, Team};
 
 /// Reads the word for a state.
 pub fn state_word(word: &str) -> Result<StateWord, String> {
@@ -13,15 +13,16 @@ pub fn state_word(word: &str) -> Result<StateWord, String> {
     })
 }
 
-/// A task on one line.
-pub fn task_line(board: &Board, task: &Task) -> String {
+/// A task on one line, as far as its team is known with what keeps everybody from doing it.
+pub fn task_line(board: &Board, team: Option<&Team>, task: &Task) -> String {
     let waits = board.waits_for(task);
     let note = match &task.state {
         TaskState::InProgress { owner, .. } => format!(" by {owner}"),
-        TaskState::Pending if !waits.is_empty() => {
-            format!(" (waits for {})", crate::base::text::listed(waits))
-        }
-        TaskState::Pending => meant_for(task),
+        TaskState::Pending => match team.and_then(|team| team.fault_of(task)) {
+            Some(fault) => format!(" ({fault})"),
+            None if waits.is_empty() => meant_for(task),
+            None => format!(" (waits for {})", crate::base::text::listed(waits)),
+        },
         TaskState::Done(_) | TaskState::Failed(_) | TaskState::Cancelled => String::new(),
     };
     format!("{}  {}{note}  {}", task.id, task.state.as_str(), task.title)
@@ -38,8 +39,8 @@ fn meant_for(task: &Task) -> String {
 }
 
 /// A task whole.
-pub fn task_text(board: &Board, task: &Task) -> String {
-    let mut text = task_line(board, task);
+pub fn task_text(board: &Board, team: Option<&Team>, task: &Task) -> String {
+    let mut text = task_line(board, team, task);
     let _ = write!(text, "\nadded by {}, attempt {}", task.added_by, task.attempt);
     if !task.depends_on.is_empty() {
         let _ = write!(text, "\ndepends on {}", crate::base::text::listed(&task.depends_on));
@@ -47,10 +48,18 @@ pub fn task_text(board: &Board, task: &Task) -> String {
     if !task.description.is_empty() {
         let _ = write!(text, "\n\n{}", task.description);
     }
+    if task.state == TaskState::Pending && team.is_some_and(|team| team.fault_of(task).is_some()) {
+        let _ = write!(text, "\n\n{}", way_out(task));
+    }
     match &task.state {
         TaskState::Done(result) => drop(write!(text, "\n\nresult:\n{result}")),
         TaskState::Failed(why) => drop(write!(text, "\n\nfailed:\n{why}")),
         TaskState::Pending | TaskState::InProgress { .. } | TaskState::Cancelled => {}
     }
     text
+}
+
+/// What a person can do about a task that nobody can do.
+pub fn way_out(task: &Task) -> String {
+    format!("`postroom task cancel {}` takes it off the board; then add it anew", task.id)
 }

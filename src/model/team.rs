@@ -8,8 +8,9 @@ use std::{
 
 use super::{
     AgentName, AgentType, Budget, Message, PermissionMode, Preset, Prices, ProviderEntry, Report,
-    Rule, TypeName, message::resolve_lead, provider_entry::unknown_provider,
+    Rule, Task, TypeName, UnknownType, message::resolve_lead, provider_entry::unknown_provider,
 };
+use crate::base::text::listed;
 
 /// A team.
 #[derive(Debug, Clone, PartialEq)]
@@ -276,6 +277,22 @@ impl Team {
     pub fn is_assignable(&self, name: &AgentName) -> bool {
         let is_type = TypeName::new(name.as_str()).is_ok_and(|it| self.types.contains_key(&it));
         is_type || self.members().contains(name)
+    }
+
+    /// What a task wants that the team has not, so that nobody can do it.
+    pub fn fault_of(&self, task: &Task) -> Option<String> {
+        let as_what = task.agent_type.as_ref();
+        match as_what.and_then(|it| self.spawnable(it.as_str()).err()) {
+            // Whoever has a guess needs no list.
+            Some(UnknownType::NoType { shown, hint, about, .. }) if !hint.is_empty() => {
+                return Some(format!("no type is called {shown:?}{hint}{about}"));
+            }
+            Some(why) => return Some(why.to_string()),
+            None => {}
+        }
+        let name = task.assignee.as_ref().filter(|name| !self.is_assignable(name))?;
+        let known = listed(self.members());
+        Some(format!("nobody is called {name}, and no type; there are {known}"))
     }
 
     /// Who approves the plans of `name`.

@@ -69,8 +69,8 @@ pub fn of_team(post: &Post) -> Vec<Arc<dyn Tool>> {
 pub fn of_board(board: &TaskBoard, post: &Post) -> Vec<Arc<dyn Tool>> {
     vec![
         Arc::new(TaskCreate(board.clone(), post.clone())),
-        Arc::new(TaskList(board.clone())),
-        Arc::new(TaskGet(board.clone())),
+        Arc::new(TaskList(board.clone(), post.clone())),
+        Arc::new(TaskGet(board.clone(), post.clone())),
         Arc::new(TaskUpdate(board.clone())),
     ]
 }

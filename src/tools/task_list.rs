@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    Caller, Kit, Outcome, Prepared, Tool, ToolError,
+    Caller, Kit, Outcome, Post, Prepared, Tool, ToolError,
     input::{arguments, schema},
 };
 use crate::{
-    model::{Board, StateWord, TaskId, ToolSpec, state_word, task_line, task_text},
+    model::{Board, StateWord, TaskId, Team, ToolSpec, state_word, task_line, task_text},
     store::TaskBoard,
 };
 
@@ -19,10 +19,10 @@ use crate::{
 const MOST: usize = 200;
 
 /// Lists tasks.
-pub struct TaskList(pub TaskBoard);
+pub struct TaskList(pub TaskBoard, pub Post);
 
 /// Shows one task.
-pub struct TaskGet(pub TaskBoard);
+pub struct TaskGet(pub TaskBoard, pub Post);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -56,8 +56,8 @@ impl Tool for TaskList {
     fn prepare(&self, _kit: &Kit, _caller: &Caller, input: &Value) -> Result<Prepared, String> {
         let ListArguments { status } = arguments(input)?;
         let wanted = status.map(|word| state_word(&word)).transpose()?;
-        let board = self.0.clone();
-        let list = move || board.look(|board| list(board, wanted));
+        let (board, post) = (self.0.clone(), self.1.clone());
+        let list = move || board.look(|board| list(board, post.team(), wanted));
         Ok(Prepared {
             accesses: Vec::new(),
             preview: "list the tasks".to_owned(),
@@ -85,12 +85,15 @@ impl Tool for TaskGet {
     fn prepare(&self, _kit: &Kit, _caller: &Caller, input: &Value) -> Result<Prepared, String> {
         let GetArguments { id } = arguments(input)?;
         let id = TaskId::new(id).map_err(|why| why.to_string())?;
-        let (board, preview) = (self.0.clone(), format!("show task {id}"));
+        let (board, post, preview) = (self.0.clone(), self.1.clone(), format!("show task {id}"));
         Ok(Prepared {
             accesses: Vec::new(),
             preview,
             run: Box::new(move |_| {
-                let shown = board.look(|board| board.get(&id).map(|task| task_text(board, task)));
+                let text = |board: &Board| {
+                    board.get(&id).map(|task| task_text(board, Some(post.team()), task))
+                };
+                let shown = board.look(text);
                 match shown {
                     Ok(Some(text)) => Ok(Outcome::Text(text)),
                     Ok(None) => Err(ToolError::Failed(format!("there is no task {id}"))),
@@ -101,7 +104,7 @@ impl Tool for TaskGet {
     }
 }
 
-fn list(board: &Board, wanted: Option<StateWord>) -> String {
+fn list(board: &Board, team: &Team, wanted: Option<StateWord>) -> String {
     let all = board.all();
     let chosen: Vec<_> = all
         .into_iter()
@@ -112,7 +115,7 @@ fn list(board: &Board, wanted: Option<StateWord>) -> String {
     }
     let mut text = String::new();
     for task in chosen.iter().take(MOST) {
-        let _ = writeln!(text, "{}", task_line(board, task));
+        let _ = writeln!(text, "{}", task_line(board, Some(team), task));
     }
     if chosen.len() > MOST {
         let _ = writeln!(text, "[{MOST} of {} shown]", chosen.len());

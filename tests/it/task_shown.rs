@@ -17,3 +17,36 @@ fn an_agent_type_counts_in_each_of_its_spellings() {
     assert_eq!(listed.matches("pending (as explore)  run x").count(), 5, "{listed}");
     assert_eq!(listed.lines().count(), 5, "two spellings in a line are none: {listed}");
 }
+
+#[test]
+fn a_task_of_a_type_that_is_none_says_so_wherever_it_is_shown() {
+    let team = Team::new(TEAM);
+    let refused = team.run(&["task", "add", "list", "--agent-type", "exlpore"]).exits(2).err;
+    let why = "no type is called \"exlpore\"; did you mean explore?";
+    assert!(refused.starts_with(&format!("postroom: {why}; valid types are ")), "{refused}");
+    let _daemon = team.up();
+    team.append("tasks", "{\"title\":\"list\",\"type\":\"exlpore\"}\n");
+    team.append("tasks", "{\"title\":\"list\",\"type\":\"boss\",\"by\":\"lead\"}\n");
+    team.append("tasks", "{\"title\":\"list\",\"assignee\":\"wroker\",\"by\":\"lead\"}\n");
+    let status = team.until("three that nobody can do", |team| {
+        let status = team.run(&["status"]).ok();
+        (status.matches("nobody here can do").count() == 3).then_some(status)
+    });
+    assert!(status.contains("STUCK, up since"), "{status}");
+    assert!(status.contains(&format!("nobody here can do task 1: {why}\n")), "{status}");
+    let listed = team.run(&["task", "list"]).ok();
+    assert!(listed.starts_with(&format!("1  pending ({why})  list\n")), "{listed}");
+    assert!(listed.contains("2  pending (boss is a primary type: "));
+    assert!(listed.contains("3  pending (nobody is called wroker, and no type; there are lead, "));
+    let way_out = "`postroom task cancel 1` takes it off the board; then add it anew";
+    let shown = team.run(&["task", "show", "1"]).ok();
+    assert!(shown.contains(why) && shown.ends_with(&format!("\n{way_out}\n")), "{shown}");
+    let json = team.run(&["task", "show", "1", "--json"]).ok();
+    assert!(json.contains(r#""fault":"no type is called \"exlpore\"; did "#), "{json}");
+    let told = |team: &Team, name: &str| {
+        let mail = team.mail(name).into_iter().filter(|line| line["msg_type"] == "event");
+        mail.map(|line| line["content"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    team.until("the lead's events", |team| (told(team, "lead").len() == 2).then_some(()));
+    assert_eq!(told(&team, "user"), [format!("task 1 (list) can't be done: {why}\n\n{way_out}")]);
+}
