@@ -26,6 +26,10 @@ pub struct TaskView {
     status: &'static str,
     owner: Option<String>,
     attempt: u64,
+    /// Who claimed it last, as what, and the trace of that.
+    worker: Option<String>,
+    worked_as: Option<String>,
+    trace_id: Option<String>,
     assignee: Option<String>,
     agent_type: Option<String>,
     added_by: String,
@@ -60,6 +64,13 @@ impl TaskView {
             status: task.state.as_str(),
             owner,
             attempt: task.attempt,
+            worker: task.worker.as_ref().map(|it| it.name.to_string()),
+            worked_as: team.and_then(|it| it.worked_as(task)).map(ToString::to_string),
+            trace_id: task
+                .worker
+                .as_ref()
+                .and_then(|it| it.trace.as_ref())
+                .map(ToString::to_string),
             assignee: task.assignee.as_ref().map(ToString::to_string),
             agent_type: task.agent_type.as_ref().map(ToString::to_string),
             added_by: task.added_by.to_string(),

@@ -10,7 +10,10 @@ use super::{Instance, instance::earliest};
 use crate::{
     base::{Moment, text::headline},
     journal::Position,
-    model::{AgentName, Change, Envelope, Hold, Kind, MessageId, Task, TaskId, TaskState, way_out},
+    model::{
+        AgentName, Change, Envelope, Hold, Kind, MessageId, Task, TaskId, TaskState, way_out,
+        worker,
+    },
     store::{BoardNews, DeadLine, StoreError},
 };
 
@@ -156,14 +159,17 @@ impl TaskConsumer {
 
     fn tell_of_end(&self, instance: &Instance, news: &BoardNews) -> Result<(), StoreError> {
         let task = &news.task;
-        let shown = headline(&task.title, 80);
+        let what = format!("task {} ({})", task.id, headline(&task.title, 80));
+        let worker = worker(Some(&instance.office.team), task);
+        let by = |word: &str| worker.as_ref().map_or_else(String::new, |it| format!("{word} {it}"));
         let text = match &task.state {
-            TaskState::Done(result) => format!("task {} ({shown}) is done\n\n{result}", task.id),
+            TaskState::Done(result) => format!("{what} is done{}\n\n{result}", by(" by")),
             TaskState::Failed(why) => format!(
-                "task {} ({shown}) has failed\n\n{why}\n\n`postroom task retry {}` tries it again",
-                task.id, task.id
+                "{what} has failed{}\n\n{why}\n\n`postroom task retry {}` tries it again",
+                by(", tried by"),
+                task.id
             ),
-            TaskState::Cancelled => format!("task {} ({shown}) was cancelled", task.id),
+            TaskState::Cancelled => format!("{what} was cancelled"),
             TaskState::Pending | TaskState::InProgress { .. } => return Ok(()),
         };
         self.tell(instance, news, &task.added_by, "end", &text)?;
@@ -233,8 +239,10 @@ impl TaskConsumer {
         if self.repeats && bus.has(to, &from, &id, bus.start_of(to)?)? {
             return Ok(());
         }
+        let trace = task.worker.as_ref().and_then(|it| it.trace.as_ref());
         let event = Envelope {
             task_id: Some(task.id.to_string()),
+            trace_id: trace.map(ToString::to_string),
             ..Envelope::new(id, from, to.clone(), Kind::Event, text)
         };
         bus.reply(&event)?;

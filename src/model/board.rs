@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     AgentName, MessageId,
-    task::{Create, DEFAULT_LEASE_S, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update},
+    task::{
+        Create, DEFAULT_LEASE_S, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update,
+        Worker,
+    },
 };
 
 /// How often a task is given back for one reason before it has failed.
@@ -212,6 +215,7 @@ impl Board {
             added_by: it.by.clone(),
             attempt: 0,
             released: BTreeMap::new(),
+            worker: None,
             state: TaskState::Pending,
         };
         self.places.insert(id.clone(), self.creates);
@@ -305,7 +309,10 @@ impl Board {
         let Some(task) = self.tasks.get_mut(&it.id) else { return };
         let was_failed = matches!(task.state, TaskState::Failed(_));
         match change {
-            Change::Claimed(_) => task.attempt += 1,
+            Change::Claimed(_) => {
+                task.attempt += 1;
+                task.worker = worker_of(&state);
+            }
             Change::Released(_) if was_failed => task.released.clear(),
             Change::Released(_) | Change::Ended(_) => {
                 if let Some(reason) = it.reason.as_ref().filter(|_| is_release(it)) {
@@ -315,6 +322,9 @@ impl Board {
             Change::Created(_) | Change::Renewed(_) => {}
         }
         let is_done = matches!(state, TaskState::Done(_));
+        if let (Some(worker), Some(trace)) = (&mut task.worker, &it.trace) {
+            worker.trace = Some(trace.clone());
+        }
         task.state = state;
         self.index(&it.id);
         if is_done {
@@ -351,6 +361,15 @@ fn owner_of(task: &Task) -> Option<&AgentName> {
         TaskState::InProgress { owner, .. } => Some(owner),
         _ => None,
     }
+}
+
+fn worker_of(state: &TaskState) -> Option<Worker> {
+    let TaskState::InProgress { owner, hold } = state else { return None };
+    let trace = match hold {
+        Hold::Run(run) => Some(run.clone()),
+        Hold::Lease(_) => None,
+    };
+    Some(Worker { name: owner.clone(), trace })
 }
 
 fn is_release(it: &Update) -> bool {

@@ -54,9 +54,9 @@ pub use rule::{Pattern, Rule, Ruling};
 pub use shutdown::{Obedience, may_stop, obey};
 pub use tally::{Summary, Tally};
 pub use task::{
-    Create, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update, read_task_line,
+    Create, Hold, StateWord, Task, TaskEvent, TaskId, TaskState, Update, Worker, read_task_line,
 };
-pub use task_text::{state_word, task_line, task_text, way_out};
+pub use task_text::{state_word, task_line, task_text, way_out, worker};
 pub use team::{
     Claims, Durability, Errand, Limits, OnUnknownType, Place, Placed, Team, TeamFault, TeamTask,
     Teammate,

@@ -77,8 +77,19 @@ pub struct Task {
     pub attempt: u64,
     /// How often it was given back, by reason.
     pub released: std::collections::BTreeMap<String, u32>,
+    /// Who claimed it last.
+    pub worker: Option<Worker>,
     /// How it stands.
     pub state: TaskState,
+}
+
+/// Who works on a task, or did so last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worker {
+    /// The teammate or outsider.
+    pub name: AgentName,
+    /// The trace of the work: as the end of the claim says, else the run that claimed it.
+    pub trace: Option<RunId>,
 }
 
 impl Task {
@@ -185,6 +196,8 @@ pub struct Update {
     pub result: Option<String>,
     /// Why it is given back.
     pub reason: Option<String>,
+    /// The trace that tells how it came about.
+    pub trace: Option<RunId>,
     /// Who says so.
     pub by: AgentName,
 }
@@ -267,6 +280,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("lease_s", "lease_s"),
     ("result", "result"),
     ("reason", "reason"),
+    ("trace_id", "trace_id"),
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -324,6 +338,8 @@ fn update(fields: &Fields<'_>) -> Result<Update, Fault> {
         lease_s: fields.number("lease_s")?,
         result: fields.text("result")?,
         reason: fields.text("reason")?,
+        // One that can't be read is unknown and no fault, since it decides nothing.
+        trace: fields.text("trace_id").ok().flatten().and_then(|it| RunId::new(it).ok()),
         by: name(fields, "by")?.unwrap_or_else(AgentName::user),
     })
 }

@@ -17,15 +17,26 @@ pub fn state_word(word: &str) -> Result<StateWord, String> {
 pub fn task_line(board: &Board, team: Option<&Team>, task: &Task) -> String {
     let waits = board.waits_for(task);
     let note = match &task.state {
-        TaskState::InProgress { owner, .. } => format!(" by {owner}"),
+        TaskState::InProgress { .. } | TaskState::Done(_) => {
+            worker(team, task).map_or_else(String::new, |it| format!(" by {it}"))
+        }
+        TaskState::Failed(_) | TaskState::Cancelled => {
+            worker(team, task).map_or_else(String::new, |it| format!(" (tried by {it})"))
+        }
         TaskState::Pending => match team.and_then(|team| team.fault_of(task)) {
             Some(fault) => format!(" ({fault})"),
             None if waits.is_empty() => meant_for(task),
             None => format!(" (waits for {})", crate::base::text::listed(waits)),
         },
-        TaskState::Done(_) | TaskState::Failed(_) | TaskState::Cancelled => String::new(),
     };
     format!("{}  {}{note}  {}", task.id, task.state.as_str(), task.title)
+}
+
+/// Who works on a task or did so last, and as far as their team is known as what.
+pub fn worker(team: Option<&Team>, task: &Task) -> Option<String> {
+    let name = &task.worker.as_ref()?.name;
+    let as_what = team.and_then(|team| team.worked_as(task));
+    Some(as_what.map_or_else(|| name.to_string(), |it| format!("{name} as {it}")))
 }
 
 /// For whom it is, and as what.
@@ -42,6 +53,11 @@ fn meant_for(task: &Task) -> String {
 pub fn task_text(board: &Board, team: Option<&Team>, task: &Task) -> String {
     let mut text = task_line(board, team, task);
     let _ = write!(text, "\nadded by {}, attempt {}", task.added_by, task.attempt);
+    if let Some(by) = worker(team, task) {
+        let trace = task.worker.as_ref().and_then(|it| it.trace.as_ref());
+        let trace = trace.map_or_else(String::new, |id| format!("; `postroom trace {id}`"));
+        let _ = write!(text, "\nworked on by {by}{trace}");
+    }
     if !task.depends_on.is_empty() {
         let _ = write!(text, "\ndepends on {}", crate::base::text::listed(&task.depends_on));
     }

@@ -279,6 +279,16 @@ impl Team {
         is_type || self.members().contains(name)
     }
 
+    /// As what the teammate who claimed a task last works on it.
+    pub fn worked_as(&self, task: &Task) -> Option<&TypeName> {
+        let own = self.type_of(&task.worker.as_ref()?.name)?;
+        let it = match &task.agent_type {
+            Some(wanted) => self.spawnable(wanted.as_str()).ok()?,
+            None => own,
+        };
+        Some(&it.name)
+    }
+
     /// What a task wants that the team has not, so that nobody can do it.
     pub fn fault_of(&self, task: &Task) -> Option<String> {
         let as_what = task.agent_type.as_ref();

@@ -22,6 +22,8 @@ use crate::{
 const BATCH: usize = 1024;
 /// The snapshot's file: a cache that may be deleted.
 const SNAPSHOT: &str = "board.json";
+/// The fold that made a snapshot; one of another fold is not gone on from.
+const FOLD: u32 = 2;
 
 /// A line for the board, in the order in which it is written.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -150,6 +152,7 @@ struct Taker {
 
 #[derive(Serialize, Deserialize)]
 struct Snapshot {
+    fold: u32,
     place: Position,
     board: Board,
 }
@@ -335,7 +338,7 @@ impl TaskBoard {
     pub fn save_snapshot(&self) -> Result<(), StoreError> {
         let state = self.state.lock();
         let Some(place) = state.place else { return Ok(()) };
-        let snapshot = Snapshot { place, board: state.board.clone() };
+        let snapshot = Snapshot { fold: FOLD, place, board: state.board.clone() };
         let bytes = serde_json::to_vec(&snapshot)
             .unwrap_or_else(|_| crate::base::broken("a board has a JSON form"));
         Ok(self.store.state.replace_loosely(SNAPSHOT, &bytes)?)
@@ -396,7 +399,7 @@ impl TaskBoard {
         }
         let bytes = self.store.state.read(SNAPSHOT)?;
         let snapshot = bytes.and_then(|it| serde_json::from_slice::<Snapshot>(&it).ok());
-        let Some(snapshot) = snapshot else { return Ok(start) };
+        let Some(snapshot) = snapshot.filter(|it| it.fold == FOLD) else { return Ok(start) };
         match self.journal.read(snapshot.place, 1) {
             Ok(_) => {
                 state.board = snapshot.board.indexed();
