@@ -367,17 +367,22 @@ impl AutonomousAgent {
     }
 
     /// Tells what became of a call with effects that has run without its result being kept, while it
-    /// is still known that it has: a message that goes back is one that was never begun.
-    pub(super) fn tell_of_cut_off(&mut self) -> Result<(), StoreError> {
+    /// is still known that it has: a message that goes back is one that was never begun. `false` where
+    /// it can't be told, since what was cut off is a call of a subagent: then the message stays in hand.
+    pub(super) fn tell_of_cut_off(&mut self) -> Result<bool, StoreError> {
+        let mut is_told = true;
         if let Next::RunTool(call) = self.kept.conversation().next()
             && self.begun.as_ref() == Some(&call.id)
-            && !self.desk.is_repeatable(call)
         {
-            let result = cut_off(call);
-            self.kept.push(Turn::Result(result))?;
+            if self.desk.is_repeatable(call) {
+                is_told = !self.has_died;
+            } else {
+                let result = cut_off(call);
+                self.kept.push(Turn::Result(result))?;
+            }
         }
         self.begun = None;
-        Ok(())
+        Ok(is_told)
     }
 
     /// Ends this life in order: what was in hand goes back, untried.
@@ -385,8 +390,8 @@ impl AutonomousAgent {
         self.background.close();
         self.note_ended_background();
         self.give_task_back(None)?;
-        self.tell_of_cut_off()?;
-        if self.inbox.life().taken.is_some() {
+        let is_told = self.tell_of_cut_off()?;
+        if is_told && self.inbox.life().taken.is_some() {
             self.inbox.record(|life| life.taken = None)?;
         }
         let (reason, about) = match ending {
