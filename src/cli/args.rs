@@ -246,8 +246,12 @@ pub struct Show {
 /// `trace`
 #[derive(Debug, clap::Args)]
 pub struct Trace {
-    /// A teammate, or the id of a trace or its beginning; else the latest life of every teammate
+    /// A teammate, or the id of a trace or its beginning, which shows its calls, too; else the latest
+    /// life of every teammate
     pub id: Option<String>,
+    /// The earlier lives of teammates, too
+    #[arg(short, long)]
+    pub all: bool,
     /// Go on as things happen, until the trace ends; without an ID into the next lives as well
     #[arg(short, long)]
     pub follow: bool,

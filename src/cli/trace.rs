@@ -1,6 +1,6 @@
 //! `trace`: what teammates have done and spent, as a tree, and on as it happens.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     args::Trace as Args,
@@ -43,6 +43,9 @@ pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Co
         Some(given) => vec![find(&store, &bus, given)?],
         None => all_teammates(context, &store)?,
     };
+    // An id means one trace, of which all is shown.
+    let whole = roots.iter().find(|it| it.life.is_none()).and_then(|it| it.id.clone());
+    let roots = if args.all { with_earlier_lives(&store, roots)? } else { roots };
     let now = context.is_up().then(|| context.clock().wall());
     let spent = spent_by_trace(&store)?;
     let mut trees: Vec<TraceNode> = Vec::new();
@@ -53,7 +56,7 @@ pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Co
             Some((name, life)) if tree.is_missing => {
                 printer.say(&format!("{name}  the trace of life {life} is missing"));
             }
-            _ => printer.say(&draw(&tree, View { now, spent: &spent })),
+            _ => printer.say(&draw(&tree, View { now, spent: &spent, whole: whole.as_ref() })),
         }
         trees.push(tree);
     }
@@ -99,6 +102,21 @@ fn latest_life(store: &Store, name: AgentName) -> Result<Root, Failure> {
     let life = life_of(store, &name)?;
     let id = (life > 0).then(|| Trace::id_of(&name, life));
     Ok(Root { id, life: Some((name, life)) })
+}
+
+/// The same, behind the earlier lives of each teammate that have left a trace.
+fn with_earlier_lives(store: &Store, roots: Vec<Root>) -> Result<Vec<Root>, Failure> {
+    let there: BTreeSet<RunId> = store.traces()?.into_iter().collect();
+    let before = |(name, life): &(AgentName, u64)| {
+        (1..*life).map(|number| Trace::id_of(name, number)).collect::<Vec<_>>()
+    };
+    let with_them = roots.into_iter().flat_map(|root| {
+        let earlier = root.life.as_ref().map(before).unwrap_or_default();
+        let earlier = earlier.into_iter().filter(|id| there.contains(id));
+        let earlier: Vec<Root> = earlier.map(|id| Root { id: Some(id), life: None }).collect();
+        earlier.into_iter().chain([root])
+    });
+    Ok(with_them.collect())
 }
 
 /// The number of the life that `name` has or had last; 0 where it has not run yet.

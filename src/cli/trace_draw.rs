@@ -10,7 +10,7 @@ use super::{
 use crate::{
     base::{Timestamp, text::headline},
     model::{RunId, Status},
-    store::{Spent, Totals, TraceChild, TraceEvent, TraceLine, TraceNode, TracePiece},
+    store::{Spent, Totals, TraceCall, TraceChild, TraceEvent, TraceLine, TraceNode, TracePiece},
 };
 
 /// How much of a text is shown.
@@ -29,6 +29,8 @@ pub struct View<'a> {
     pub now: Option<Timestamp>,
     /// What the calls of each have taken.
     pub spent: &'a BTreeMap<RunId, Spent>,
+    /// The one whose calls of tools are shown, too.
+    pub whole: Option<&'a RunId>,
 }
 
 impl View<'_> {
@@ -38,8 +40,11 @@ impl View<'_> {
     }
 
     /// What its calls and those of all below it have taken.
-    fn whole(self, node: &TraceNode) -> Spent {
-        node.children.iter().map(|it| self.whole(&it.node)).fold(self.own(node), Spent::plus)
+    fn with_children(self, node: &TraceNode) -> Spent {
+        node.children
+            .iter()
+            .map(|it| self.with_children(&it.node))
+            .fold(self.own(node), Spent::plus)
     }
 }
 
@@ -67,17 +72,13 @@ fn draw_into(text: &mut String, it: &Drawn, first: &str, rest: &str) {
 
 fn drawn_node(node: &TraceNode, child: Option<&TraceChild>, view: View<'_>) -> Drawn {
     let mut lines = vec![format!("{}  {}", who(node, child), state(node, child, view.now))];
-    let (task, work) = (child.map_or("", |it| it.task.as_str()), counts(node, view));
-    if !task.is_empty() {
-        lines.push(format!("task: {}", headline(task, WIDTH)));
-    }
-    if !work.is_empty() {
-        lines.push(work);
-    }
-    let is_life = is_life(node);
-    if !is_life && let Some(result) = result(node, child) {
-        lines.push(result);
-    }
+    let (is_life, works) = (is_life(node), works(node, child));
+    let (first, later) = works.split_at(works.len().min(1));
+    lines.extend(first.iter().filter_map(|it| it.task.clone()));
+    lines.extend(Some(counts(node, view)).filter(|it| !it.is_empty()));
+    lines.extend(calls(node, view));
+    lines.extend(first.iter().filter_map(|it| it.said.clone()));
+    lines.extend(later.iter().flat_map(|it| [&it.task, &it.said]).flatten().cloned());
     // Nothing goes on below a life that has ended.
     let now = view.now.filter(|_| !is_life || node.ended.is_none());
     let view = View { now, ..view };
@@ -85,6 +86,57 @@ fn drawn_node(node: &TraceNode, child: Option<&TraceChild>, view: View<'_>) -> D
         lines,
         below: if is_life { below_life(node, view) } else { children(node, None, view) },
     }
+}
+
+/// A piece of work of a run, as far as it is known.
+#[derive(Default)]
+struct Work {
+    task: Option<String>,
+    said: Option<String>,
+}
+
+/// What a run was given, one after the other, and what came of it: a life has messages instead.
+fn works(node: &TraceNode, child: Option<&TraceChild>) -> Vec<Work> {
+    let mut works: Vec<Work> = Vec::new();
+    if is_life(node) {
+        return works;
+    }
+    for (at, piece) in node.pieces.iter().enumerate() {
+        let word = if at == 0 { what(node) } else { "then".to_owned() };
+        let task = Some(&piece.headline).filter(|it| !it.is_empty());
+        let task = task.map(|it| format!("{word}: {}", headline(it, WIDTH)));
+        let ended = piece.end.as_ref().map(|(status, text)| said(*status, text));
+        works.push(Work { task, said: ended.or_else(|| Some("not ended".to_owned())) });
+    }
+    // A trace that is missing or of an earlier day says less than its parent's.
+    if works.is_empty() {
+        works.push(Work::default());
+    }
+    let told = child.map(|it| &it.task).filter(|it| !it.is_empty());
+    if let Some(first) = works.first_mut().filter(|it| it.task.is_none()) {
+        first.task = told.map(|it| format!("{}: {}", what(node), headline(it, WIDTH)));
+    }
+    if let Some(last) = works.last_mut() {
+        last.said = result(node, child);
+    }
+    works
+}
+
+/// The word for what a run does first: a task of the board has its number.
+fn what(node: &TraceNode) -> String {
+    let of_board = node.head.as_ref().filter(|head| head.spawned_by_tool.is_none());
+    let id = of_board.and_then(|head| head.parent_task.as_ref());
+    id.map_or_else(|| "task".to_owned(), |id| format!("task {id}"))
+}
+
+/// The calls of the run or life that was asked for by its id.
+fn calls(node: &TraceNode, view: View<'_>) -> Vec<String> {
+    if view.whole != Some(&node.id) {
+        return Vec::new();
+    }
+    let left_out = node.totals.tool_calls.saturating_sub(node.calls.len() as u64);
+    let left_out = (left_out > 0).then(|| format!("… {left_out} earlier calls"));
+    left_out.into_iter().chain(node.calls.iter().map(call_text)).collect()
 }
 
 /// The pieces of work, each with what was started in it, and what was started in none of them.
@@ -178,7 +230,7 @@ fn counts(node: &TraceNode, view: View<'_>) -> String {
     parts.extend(cost(&view.own(node)));
     if has_tokens(node.with_children) && node.with_children != node.totals {
         parts.push(format!("with children {}", tokens(node.with_children)));
-        parts.extend(cost(&view.whole(node)));
+        parts.extend(cost(&view.with_children(node)));
     }
     parts.join(", ")
 }
@@ -237,6 +289,12 @@ pub fn event_line(who: &str, line: &TraceLine) -> Option<String> {
     Some(format!("{time}  {who}  {what}"))
 }
 
+fn call_text(call: &TraceCall) -> String {
+    let TraceCall { tool, input, verdict, milliseconds, is_error, output } = call;
+    let how = if *is_error { "failed" } else { "ok" };
+    format!("{tool} {input}  {verdict}, {milliseconds} ms, {how}: {output}")
+}
+
 fn event_text(event: &TraceEvent) -> Option<String> {
     Some(match event {
         TraceEvent::Started { head, .. } => match (head.life, &head.task) {
@@ -244,7 +302,8 @@ fn event_text(event: &TraceEvent) -> Option<String> {
             (None, Some(task)) => format!("begins: {}", headline(task, WIDTH)),
             (None, None) => "begins".to_owned(),
         },
-        TraceEvent::Resumed => "goes on".to_owned(),
+        TraceEvent::Resumed { task: Some(task) } => format!("goes on: {}", headline(task, WIDTH)),
+        TraceEvent::Resumed { task: None } => "goes on".to_owned(),
         TraceEvent::Message { id, from, kind, content } => {
             format!("{} {id} from {from}: {}", word_of(*kind), headline(content, WIDTH))
         }
@@ -257,10 +316,7 @@ fn event_text(event: &TraceEvent) -> Option<String> {
             format!("shortens its conversation from about {tokens_before} to {tokens_after} tokens")
         }
         TraceEvent::ToolCall { call, verdict, milliseconds, is_error, output } => {
-            let how = if *is_error { "failed" } else { "ok" };
-            let input = headline(&call.input.to_string(), WIDTH / 2);
-            let output = headline(output, WIDTH / 2);
-            format!("{} {input}  {verdict}, {milliseconds} ms, {how}: {output}", call.tool)
+            call_text(&TraceCall::new(call, verdict, *milliseconds, *is_error, output))
         }
         TraceEvent::SubagentStarted { id, agent_type, task, .. } => {
             format!("starts {agent_type} {}: {}", short_id(id, false), headline(task, WIDTH))
@@ -280,134 +336,4 @@ fn event_text(event: &TraceEvent) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use expect_test::expect;
-
-    use super::*;
-    use crate::{
-        base::{Clock, Folder},
-        journal::{JournalName, memory::MemoryJournals},
-        model::RunId,
-        store::Store,
-    };
-
-    /// The tree of the trace `id`, of traces with these lines, each with its second.
-    fn drawn(id: &str, traces: &[(&str, &[(u32, &str)])], now: Option<i64>) -> String {
-        let temp = tempfile::tempdir().unwrap();
-        let folder = Folder::make(&temp.path().canonicalize().unwrap().join(".mailbox")).unwrap();
-        let journals = Arc::new(MemoryJournals::default());
-        for (id, lines) in traces {
-            let journal = journals.journal(&JournalName(format!("traces/{id}")));
-            for (second, line) in *lines {
-                let time = Timestamp(i64::from(*second) * 1000);
-                let line = format!("{{\"timestamp\":\"{time}\",\"event\":{line}}}\n");
-                journal.push(line.as_bytes());
-            }
-        }
-        let store = Store::on(journals, folder, Clock::fake(Timestamp(0))).unwrap();
-        let tree = store.trace_tree(&RunId::new(id).unwrap()).unwrap();
-        let now = now.map(|second| Timestamp(second * 1000));
-        draw(&tree, View { now, spent: &BTreeMap::new() })
-    }
-
-    const LIFE: &[(u32, &str)] = &[
-        (
-            0,
-            r#""started","trace_id":"dybk67jd3e8o","agent":"lead","agent_type":"general-purpose","mode":"agent","life":3"#,
-        ),
-        (
-            1,
-            r#""message","id":"m1","from":"user","kind":"request","content":"read README.md\nand more""#,
-        ),
-        (1, r#""model_call_started""#),
-        (2, r#""model_call","tokens_in":100,"tokens_out":20,"milliseconds":5,"text":"""#),
-        (
-            2,
-            r#""tool_call","call":{"id":"c","tool":"read_file","input":{}},"verdict":"allow","milliseconds":1,"is_error":false,"output":"""#,
-        ),
-        (
-            2,
-            r#""tool_call","call":{"id":"c","tool":"bash","input":{}},"verdict":"allow","milliseconds":1,"is_error":true,"output":"""#,
-        ),
-        (
-            2,
-            r#""tool_call","call":{"id":"c","tool":"read_file","input":{}},"verdict":"allow","milliseconds":1,"is_error":false,"output":"""#,
-        ),
-        (3, r#""conclusion","message":"m1","status":"failed","text":"FAILED: run make""#),
-        (
-            4,
-            r#""message","id":"m2","from":"user","kind":"request","content":"look into the parser""#,
-        ),
-        (4, r#""model_call_started""#),
-        (
-            5,
-            r#""subagent_started","id":"k3v9x0q2m1ab","call":"c","agent_type":"explore","task":"find the parser""#,
-        ),
-        (
-            9,
-            r#""subagent_completed","id":"k3v9x0q2m1ab","status":"ok","text":"in src/parse.rs","with_children":{}"#,
-        ),
-        (
-            9,
-            r#""subagent_started","id":"nowhere00000","agent_type":"plan","task":"plan it","in_background":true"#,
-        ),
-    ];
-
-    const RUN: &[(u32, &str)] = &[
-        (
-            5,
-            r#""started","trace_id":"k3v9x0q2m1ab","agent":"lead","agent_type":"explore","mode":"call""#,
-        ),
-        (5, r#""model_call_started""#),
-        (6, r#""model_call","tokens_in":1000,"tokens_out":200,"milliseconds":5,"text":"""#),
-        (6, r#""subagent_started","id":"lowest000000","agent_type":"explore","task":"grep""#),
-        (8, r#""ended","status":"completed","reason":"done""#),
-    ];
-
-    const LOWEST: &[(u32, &str)] = &[
-        (
-            6,
-            r#""started","trace_id":"lowest000000","agent":"lead","agent_type":"explore","mode":"call""#,
-        ),
-        (8, r#""error","text":"odd""#),
-    ];
-
-    #[test]
-    fn a_tree_shows_who_did_what_for_whom() {
-        let traces = [("dybk67jd3e8o", LIFE), ("k3v9x0q2m1ab", RUN), ("lowest000000", LOWEST)];
-        expect![[r#"
-            lead · general-purpose · dybk67jd  life 3, running for 1m 15s
-            │  2 turns, read_file×2 bash×1 (1 failed), 100 tokens in 20 out, with children 1100 tokens in 220 out
-            ├─ m1 from user: read README.md…
-            │     failed: FAILED: run make
-            └─ m2 from user: look into the parser
-               │  in hand
-               ├─ lead · explore · subagent-k3v9x0q2  3.0 s
-               │  │  task: find the parser
-               │  │  1 turn, 1000 tokens in 200 out
-               │  │  ok: in src/parse.rs
-               │  └─ lead · explore · subagent-lowest00  running for 1m 09s
-               │        task: grep
-               └─ plan · subagent-nowhere0  its trace is missing
-                     task: plan it
-        "#]].assert_eq(&drawn("dybk67jd3e8o", &traces, Some(75)));
-        expect![[r#"
-            lead · explore · subagent-k3v9x0q2  3.0 s
-            │  1 turn, 1000 tokens in 200 out
-            │  completed: done
-            └─ lead · explore · subagent-lowest00  cut off after 2.0 s
-                  task: grep
-        "#]]
-        .assert_eq(&drawn("k3v9x0q2m1ab", &traces, None));
-    }
-
-    #[test]
-    fn spans_are_short() {
-        let spans = [(-5, "0.0 s"), (1_250, "1.2 s"), (62_000, "1m 02s"), (7_500_000, "2h 05m")];
-        for (milliseconds, text) in spans.into_iter().chain([(180_000_000, "2d 02h")]) {
-            assert_eq!(span(milliseconds), text);
-        }
-    }
-}
+mod tests;

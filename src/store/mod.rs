@@ -36,8 +36,8 @@ pub use reader::{DeadLine, Entry, MailReader};
 pub use status::{Activity, Statuses, TeamStatus, TeammateStatus, UsedUpNote};
 pub use teams::{TeamFile, TeamFileError, find_team, read_team_file, team_files};
 pub use trace::{
-    ToolUse, Totals, Trace, TraceChild, TraceEnd, TraceEvent, TraceHead, TraceLine, TraceNode,
-    TracePiece, TraceReader,
+    ToolUse, Totals, Trace, TraceCall, TraceChild, TraceEnd, TraceEvent, TraceHead, TraceLine,
+    TraceNode, TracePiece, TraceReader,
 };
 
 use crate::{

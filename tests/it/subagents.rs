@@ -141,6 +141,10 @@ fn what_runs_beside_tells_of_its_end_by_mail_which_its_caller_acts_on() {
     let more = serde_json::json!({"id": name, "message": "answer: and more"});
     send(&team, "b", &format!("tool subagent_send {more}"));
     assert_eq!(team.until_answer_to("b")["content"], "and more");
+    let both = team.run(&["trace", name]).ok();
+    let works = ["task: read README.md\n", "   ok: # A test\n", "then: answer: and more\n"];
+    assert!(works.iter().all(|it| both.contains(it)), "{both}");
+    assert!(both.trim_end().ends_with("ok: and more") && both.contains("  read_file {"), "{both}");
     let [run] = runs(&team).try_into().unwrap();
     assert_eq!(turns_of(&team, &run, "mail"), 2);
     let check = format!("tool background_check {}", serde_json::json!({"id": name}));

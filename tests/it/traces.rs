@@ -46,6 +46,8 @@ fn a_team_is_shown_up_and_down() {
     for given in ["scout", id, &id[..4], &format!("subagent-{}", &id[..8])] {
         let one = team.run(&["trace", given]).ok();
         assert!(one.starts_with("scout · ") && !one.contains("lead · "), "{one}");
+        let calls = one.matches("│  read_file {\"path\":\"").count();
+        assert_eq!(calls, if given == "scout" { 0 } else { 2 }, "{one}");
     }
     team.run(&["down"]).ok();
     assert_eq!(daemon.wait(), 0);
@@ -92,7 +94,7 @@ fn a_trace_that_is_followed_ends_with_its_life() {
 fn runs_that_begin_later_are_followed_too() {
     let team = Team::new(TEAM);
     let daemon = team.up();
-    team.until_state("lead", "idle");
+    team.until("a trace", |team| team.at(".mailbox/traces").exists().then_some(()));
     drop(daemon);
     let head = |id: &str| {
         format!(
@@ -140,6 +142,23 @@ fn a_team_that_is_followed_goes_on_into_its_next_lives() {
     child.kill().unwrap();
     child.wait().unwrap();
     drop(daemon);
+}
+
+#[test]
+fn earlier_lives_are_shown_where_they_are_asked_for() {
+    let team = Team::new(TEAM);
+    let _daemon = team.up();
+    team.run(&["stop", "scout"]).exits(0);
+    team.run(&["start", "scout"]).exits(0);
+    let lives = |args: &[&str]| {
+        let shown = team.run(&[&["trace"], args].concat()).ok();
+        let heads = shown.lines().filter(|line| line.contains(" · general-purpose · "));
+        let life = |it: &str| it.split_once("  ")?.1.split_once(',').map(|it| it.0.to_owned());
+        heads.filter_map(life).collect::<Vec<_>>()
+    };
+    assert_eq!(lives(&["scout"]), ["life 2"]);
+    assert_eq!(lives(&["scout", "--all"]), ["life 1", "life 2"]);
+    assert_eq!(lives(&["--all"]).len(), 3);
 }
 
 #[test]

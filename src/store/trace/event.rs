@@ -179,7 +179,11 @@ pub enum TraceEvent {
         head: TraceHead,
     },
     /// The run goes on after it had ended or was cut off.
-    Resumed,
+    Resumed {
+        /// The text of the work that it goes on with.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        task: Option<String>,
+    },
     /// A message came in.
     Message {
         /// Its id.

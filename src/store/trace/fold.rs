@@ -6,7 +6,8 @@ use std::{
 };
 
 use super::{
-    Totals, TraceChild, TraceEnd, TraceEvent, TraceLine, TraceNode, TracePiece, tree::ToolUse,
+    Totals, TraceCall, TraceChild, TraceEnd, TraceEvent, TraceLine, TraceNode, TracePiece,
+    tree::ToolUse,
 };
 use crate::{
     base::text::headline,
@@ -14,7 +15,7 @@ use crate::{
     model::{AgentName, Kind, MessageId, RunId, Status},
 };
 
-/// How many pieces of work are kept.
+/// How many pieces of work, and how many calls, are kept.
 pub const KEPT: usize = 50;
 /// How much of a text is kept: a headline is all that is shown of it.
 const HEADLINE: usize = 200;
@@ -26,6 +27,8 @@ pub struct Fold {
     open: Vec<Open>,
     /// The latest pieces that have ended.
     done: VecDeque<TracePiece>,
+    /// The latest calls.
+    calls: VecDeque<TraceCall>,
     /// Where each run below stands among the children.
     places: BTreeMap<RunId, usize>,
     next: u64,
@@ -42,7 +45,8 @@ impl Fold {
     /// Nothing yet.
     pub fn new(id: RunId) -> Self {
         let node = TraceNode::missing(id);
-        Self { node, open: Vec::new(), done: VecDeque::new(), places: BTreeMap::new(), next: 0 }
+        let (open, done, calls) = (Vec::new(), VecDeque::new(), VecDeque::new());
+        Self { node, open, done, calls, places: BTreeMap::new(), next: 0 }
     }
 
     /// Takes the next line.
@@ -53,14 +57,17 @@ impl Fold {
         node.last = line.at.or(before);
         match line.event {
             TraceEvent::Started { head, .. } => {
-                node.head.get_or_insert(head);
                 node.started = node.started.or(line.at);
+                let task = head.task.clone();
+                node.head.get_or_insert(head);
+                self.begin_run(task);
             }
-            TraceEvent::Resumed => {
+            TraceEvent::Resumed { task } => {
                 if let (Some(before), Some(at)) = (before, line.at) {
                     node.paused += at.0.saturating_sub(before.0).max(0);
                 }
                 node.ended = None;
+                self.begin_run(task);
             }
             TraceEvent::Message { id, from, kind, content } => {
                 node.totals.messages += 1;
@@ -74,7 +81,14 @@ impl Fold {
             TraceEvent::ModelCall { tokens_in, tokens_out, .. } => {
                 node.totals += Totals { tokens_in, tokens_out, ..Totals::default() };
             }
-            TraceEvent::ToolCall { call, is_error, .. } => self.count_tool(call.tool, is_error),
+            TraceEvent::ToolCall { call, verdict, milliseconds, is_error, output } => {
+                let shown = TraceCall::new(&call, &verdict, milliseconds, is_error, &output);
+                self.calls.push_back(shown);
+                if self.calls.len() > KEPT {
+                    self.calls.pop_front();
+                }
+                self.count_tool(call.tool, is_error);
+            }
             TraceEvent::SubagentStarted { id, agent_type, task, in_background, .. } => {
                 let piece = self.open.iter().rev().find(|it| it.is_work).map(|it| it.piece.number);
                 let child = self.child(id, piece);
@@ -108,6 +122,7 @@ impl Fold {
         let too_many = self.node.pieces.len().saturating_sub(KEPT);
         self.node.pieces.drain(..too_many);
         self.node.earlier += too_many as u64;
+        self.node.calls = self.calls.into();
         self.node.with_children = self.node.totals;
         self.node.read_to = read_to;
         self.node
@@ -126,6 +141,13 @@ impl Fold {
         if self.open.len() > KEPT {
             let oldest = self.open.iter().position(|it| !it.is_work).unwrap_or_default();
             self.node.earlier += u64::from(self.open.remove(oldest).is_work);
+        }
+    }
+
+    /// A run is given work, or goes on with what it has.
+    fn begin_run(&mut self, task: Option<String>) {
+        if let Some(task) = task.filter(|_| !self.open.iter().any(|it| it.is_work)) {
+            self.open(None, None, headline(&task, HEADLINE), true);
         }
     }
 

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 pub use event::{Totals, TraceEvent, TraceHead, TraceLine};
 pub use read::TraceReader;
-pub use tree::{ToolUse, TraceChild, TraceEnd, TraceNode, TracePiece};
+pub use tree::{ToolUse, TraceCall, TraceChild, TraceEnd, TraceNode, TracePiece};
 
 use super::{Store, StoreError, layout};
 use crate::{
@@ -71,7 +71,7 @@ impl Trace {
         trace.totals = so_far.totals;
         trace.children = so_far.children.into_iter().map(|it| (it.node.id, it.told)).collect();
         if so_far.head.is_some() {
-            trace.write(&TraceEvent::Resumed);
+            trace.write(&TraceEvent::Resumed { task: head.task.map(|it| shorten(&it, SHOWN)) });
         } else {
             trace.start(head);
         }

@@ -166,7 +166,8 @@ fn totals_roll_up_over_three_levels_and_a_run_that_is_resumed_counts_once() {
     assert!(child.node.ended.is_some());
     let resumed = bench.lines(&run("middle"));
     assert_eq!(resumed.iter().filter(|line| line.contains("\"started\"")).count(), 1);
-    assert!(resumed.contains(&"{\"event\":\"resumed\"}".to_owned()), "{resumed:#?}");
+    let line = "{\"event\":\"resumed\",\"task\":\"look around\"}".to_owned();
+    assert!(resumed.contains(&line), "{resumed:#?}");
 }
 
 #[test]

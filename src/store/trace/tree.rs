@@ -7,14 +7,16 @@ use std::collections::BTreeSet;
 
 use super::{Totals, TraceHead, TraceReader, fold::Fold};
 use crate::{
-    base::Timestamp,
+    base::{Timestamp, text::headline},
     journal::Position,
-    model::{AgentName, MessageId, RunId, Status, TypeName},
+    model::{AgentName, MessageId, RunId, Status, ToolCall, TypeName},
     store::{Store, StoreError},
 };
 
 /// How deep runs may hang below each other in a tree.
 const DEEPEST: usize = 64;
+/// How much of the input and of the output of a call is kept.
+const CALL: usize = 50;
 
 /// A run, and all below it.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,6 +41,8 @@ pub struct TraceNode {
     pub with_children: Totals,
     /// Its tools in the order of their first use.
     pub tools: Vec<ToolUse>,
+    /// Its latest calls.
+    pub calls: Vec<TraceCall>,
     /// Its latest pieces of work, in the order in which they were begun.
     pub pieces: Vec<TracePiece>,
     /// How many pieces of work there were before.
@@ -74,12 +78,50 @@ pub struct ToolUse {
     pub errors: u64,
 }
 
+/// A call of a tool, in short.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceCall {
+    /// As the model calls it.
+    pub tool: String,
+    /// How its input begins.
+    pub input: String,
+    /// What the guard said.
+    pub verdict: String,
+    /// How long it took.
+    pub milliseconds: u64,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// How what it gave begins.
+    pub output: String,
+}
+
+impl TraceCall {
+    /// What is shown of a call.
+    pub fn new(
+        call: &ToolCall,
+        verdict: &str,
+        milliseconds: u64,
+        is_error: bool,
+        output: &str,
+    ) -> Self {
+        Self {
+            tool: call.tool.clone(),
+            input: headline(&call.input.to_string(), CALL),
+            verdict: verdict.to_owned(),
+            milliseconds,
+            is_error,
+            output: headline(output, CALL),
+        }
+    }
+}
+
 /// A piece of work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracePiece {
     /// Its place among the pieces of its run.
     pub number: u64,
-    /// The message that it is about; none where the life before had it in hand.
+    /// The message that it is about; none where the life before had it in hand, or while a run of its
+    /// own has.
     pub message: Option<MessageId>,
     /// Who sent that.
     pub from: Option<AgentName>,
@@ -122,6 +164,7 @@ impl TraceNode {
             totals: Totals::default(),
             with_children: Totals::default(),
             tools: Vec::new(),
+            calls: Vec::new(),
             pieces: Vec::new(),
             earlier: 0,
             children: Vec::new(),
