@@ -4,7 +4,7 @@
 //! decides it, and the order of that file says what came first. Its id follows from the call: after
 //! a restart it is the same question, and an answer that came meanwhile counts.
 
-use super::{Run, run::Meanwhile};
+use super::{Run, run::Meanwhile, subagent::short_name};
 use crate::{
     base::{Interrupted, text::headline},
     journal::Position,
@@ -94,13 +94,14 @@ fn put(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
     let bus = &run.office.bus;
     let copy = Envelope {
         protocol: Some(question.protocol),
+        trace_id: Some(run.trace.id().to_string()),
         hops: run.work.envelope.hops.saturating_add(1),
         ..Envelope::new(
             question.id.clone(),
             run.name.clone(),
             question.approver.clone(),
             Kind::Request,
-            for_approver(question),
+            for_approver(run, question),
         )
     };
     if run.inbox.has_asked(&question.id) {
@@ -115,11 +116,17 @@ fn put(run: &Run<'_>, question: &Question) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A person is told what to type; a teammate knows.
-fn for_approver(question: &Question) -> String {
-    let (text, id) = (&question.text, &question.id);
+/// A person is told what to type; a teammate knows. Either is told of whom in the teammate's name it
+/// comes.
+fn for_approver(run: &Run<'_>, question: &Question) -> String {
+    let (mut text, id) = (question.text.clone(), &question.id);
+    if run.lineage.depth > 0 {
+        let (as_what, which) = (&run.desk.agent_type.name, &run.lineage.run);
+        let which = short_name("subagent", which);
+        text = format!("{} ({as_what}, {which}) asks: {text}", run.name);
+    }
     if question.approver != AgentName::user() {
-        return text.clone();
+        return text;
     }
     format!("{text}\n\n`postroom approve {id}` says yes, `postroom reject {id} WHY` says no")
 }
@@ -145,6 +152,7 @@ fn asking(run: &Run<'_>, question: &Question) -> Envelope {
     let (id, name) = (question.id.clone(), run.name.clone());
     let line = Envelope {
         question: Some(QuestionStep::Asked),
+        trace_id: Some(run.trace.id().to_string()),
         ..Envelope::new(id, name.clone(), name, Kind::Event, question.text.clone())
     };
     belonging(run, question, line)

@@ -11,13 +11,14 @@ use super::{
     failure::{Code, Failure},
     find::by_beginning,
     render::{Printer, SCHEMA, indented, time_of},
+    trace::short_id,
 };
 use crate::{
     base::text::headline,
     journal::{Line, ReadError},
     model::{
         AgentName, Asked, Envelope, Kind, Message, MessageId, Protocol, ProtocolEvent, ProtocolFsm,
-        QuestionStep,
+        QuestionStep, RunId,
     },
     store::{MessageBus, Store, StoreError, TeamFile},
 };
@@ -27,9 +28,40 @@ struct View<'a> {
     schema: u32,
     id: &'a str,
     asker: &'a str,
+    /// The asker, and which of its subagents or tasks it is about.
+    by: &'a str,
+    /// The trace of the run that waits.
+    trace_id: Option<&'a str>,
     protocol: Option<Protocol>,
     asked: Option<String>,
     text: &'a str,
+}
+
+/// A question that waits for a decision.
+pub struct OpenQuestion {
+    /// Who asks: a teammate, and where it is not itself as what and for what.
+    pub by: String,
+    /// The line that asks.
+    pub message: Message,
+}
+
+impl OpenQuestion {
+    fn new(store: &Store, message: Message) -> Self {
+        let said = &message.envelope;
+        let run = said.trace_id.as_ref().and_then(|id| RunId::new(id.as_str()).ok());
+        let head = run.as_ref().and_then(|run| store.run_head(run).ok().flatten());
+        let by = match (run.zip(head), &said.task_id) {
+            (Some((_, head)), Some(task)) if head.parent == RunId::of(&said.from) => {
+                format!("{} ({}, task {task})", said.from, head.agent_type)
+            }
+            (Some((run, head)), _) => {
+                format!("{} ({}, {})", said.from, head.agent_type, short_id(&run, false))
+            }
+            // It is about the teammate's own conversation.
+            (None, _) => said.from.to_string(),
+        };
+        Self { by, message }
+    }
 }
 
 /// How many lines are read at a time.
@@ -44,20 +76,22 @@ pub fn approvals(
     let store = context.store()?;
     let (bus, file) = context.bus(&store)?;
     let questions = open_questions(&store, &bus, file.as_ref())?;
-    for question in &questions {
+    for OpenQuestion { by, message: question } in &questions {
         let said = &question.envelope;
         if args.json {
             printer.say_json(&View {
                 schema: SCHEMA,
                 id: said.id.as_str(),
                 asker: said.from.as_str(),
+                by,
+                trace_id: said.trace_id.as_deref(),
                 protocol: said.protocol,
                 asked: question.timestamp.map(|time| time.to_string()),
                 text: &said.content,
             });
             continue;
         }
-        let about = format!("{} asks since {}: {}", said.from, time_of(question), what(question));
+        let about = format!("{by} asks since {}: {}", time_of(question), what(question));
         printer.say_titled(said.id.as_str(), &about);
         printer.say(&indented(&said.content));
     }
@@ -72,19 +106,19 @@ pub fn approvals(
 /// Says yes.
 pub fn approve(context: &Context, args: &Approve, printer: &mut Printer) -> Result<Code, Failure> {
     let client = Client::new(context, AgentName::user())?;
-    let question = find(&client, &args.id)?;
+    let OpenQuestion { by, message: question } = find(&client, &args.id)?;
     decide(&client, &question, true, args.always, args.reason.as_deref().unwrap_or_default())?;
-    let said = &question.envelope;
-    printer.note(&format!("approved: {} goes on with {}", said.from, headline(&said.content, 80)));
+    let what = headline(&question.envelope.content, 80);
+    printer.note(&format!("approved: {by} goes on with {what}"));
     Ok(Code::Ok)
 }
 
 /// Says no.
 pub fn reject(context: &Context, args: &Reject, printer: &mut Printer) -> Result<Code, Failure> {
     let client = Client::new(context, AgentName::user())?;
-    let question = find(&client, &args.id)?;
+    let OpenQuestion { by, message: question } = find(&client, &args.id)?;
     decide(&client, &question, false, false, &args.why)?;
-    printer.note(&format!("rejected: {} is told why", question.envelope.from));
+    printer.note(&format!("rejected: {by} is told why"));
     Ok(Code::Ok)
 }
 
@@ -108,12 +142,12 @@ pub fn decide(
     Ok(())
 }
 
-fn find(client: &Client<'_>, id: &str) -> Result<Message, Failure> {
+fn find(client: &Client<'_>, id: &str) -> Result<OpenQuestion, Failure> {
     let questions = open_questions(&client.store, &client.bus, client.team.as_ref())?;
     by_beginning(
         id,
         questions,
-        |it| it.envelope.id.as_str(),
+        |it| it.message.envelope.id.as_str(),
         || {
             Failure::failed(format!(
                 "no open question has an id that begins with {id:?}; `postroom approvals` lists them"
@@ -127,7 +161,7 @@ pub fn open_questions(
     store: &Store,
     bus: &MessageBus,
     file: Option<&TeamFile>,
-) -> Result<Vec<Message>, Failure> {
+) -> Result<Vec<OpenQuestion>, Failure> {
     let mut open = Vec::new();
     for name in &bus.roster().members {
         // Somebody whose life or mailbox can't be read is told of by `status`.
@@ -135,7 +169,8 @@ pub fn open_questions(
         let is_asked =
             |it: &&Message| it.sealed && it.envelope.question == Some(QuestionStep::Asked);
         let asked = mail.iter().filter(is_asked);
-        open.extend(asked.filter(|it| is_open(it, &mail, file)).cloned());
+        let waiting = asked.filter(|it| is_open(it, &mail, file));
+        open.extend(waiting.map(|it| OpenQuestion::new(store, it.clone())));
     }
     Ok(open)
 }

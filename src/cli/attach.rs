@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{
-    approvals::{decide, open_questions, what},
+    approvals::{OpenQuestion, decide, open_questions, what},
     client::Client,
     context::Context,
     failure::{Code, Failure},
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     base::{Stop, text::shorten, thread::Thread},
-    model::{AgentName, Message, MessageId},
+    model::{AgentName, MessageId},
     store::TeamFile,
 };
 
@@ -91,7 +91,9 @@ fn ask_on(
     let mut asked: BTreeSet<MessageId> = BTreeSet::new();
     while !is_over() {
         for question in open_questions(&client.store, &client.bus, client.team.as_ref())? {
-            if asked.insert(question.envelope.id.clone()) && !ask(client, &question, printer)? {
+            if asked.insert(question.message.envelope.id.clone())
+                && !ask(client, &question, printer)?
+            {
                 return Ok(());
             }
         }
@@ -107,11 +109,12 @@ fn ask_on(
 }
 
 /// Asks one question; whether somebody is still there.
-fn ask(client: &Client<'_>, question: &Message, printer: &mut Printer) -> Result<bool, Failure> {
+fn ask(client: &Client<'_>, asked: &OpenQuestion, printer: &mut Printer) -> Result<bool, Failure> {
+    let OpenQuestion { by, message: question } = asked;
     let said = &question.envelope;
     let mut text = shorten(&said.content, SHOWN);
     loop {
-        printer.note(&format!("\n{} asks about {}:\n{text}", said.from, what(question)));
+        printer.note(&format!("\n{by} asks about {}:\n{text}", what(question)));
         printer.note("[y]es, [a]lways, [n]o, [d]etails?");
         let mut line = String::new();
         if io::stdin().lock().read_line(&mut line).unwrap_or(0) == 0 {

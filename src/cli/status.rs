@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{
-    approvals::open_questions,
+    approvals::{OpenQuestion, open_questions},
     args::Status,
     context::Context,
     failure::{Code, Failure},
@@ -13,7 +13,7 @@ use crate::{
     agent::can_be_taken,
     base::text::headline,
     journal::{Line, Position, ReadError},
-    model::{AgentName, Board, Desired, Message, Task, TaskId, TaskState},
+    model::{AgentName, Board, Desired, Task, TaskId, TaskState},
     store::{
         Activity, DeadLetters, MessageBus, Store, StoreError, TaskBoard, TeamFile, TeamStatus,
         TeammateStatus,
@@ -321,7 +321,7 @@ fn unread(
 /// What waits for somebody.
 struct Open<'a> {
     dead_letters: usize,
-    questions: &'a [Message],
+    questions: &'a [OpenQuestion],
     tasks: &'a TaskCounts,
     orphans: &'a [Orphan],
 }
@@ -370,9 +370,9 @@ fn judge(
     for it in teammates.iter().filter(|it| it.state == State::Is(Activity::Retrying)) {
         why.push(format!("{} can't go on for now: {}", it.name, it.about));
     }
-    for question in open.questions {
-        let said = &question.envelope;
-        why.push(format!("{} asks: {}", said.from, headline(&said.content, 100)));
+    for OpenQuestion { by, message } in open.questions {
+        let said = &message.envelope;
+        why.push(format!("{by} asks: {}", headline(&said.content, 100)));
         next.push(format!("postroom approve {}", said.id));
     }
     if open.dead_letters > 0 {

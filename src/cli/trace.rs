@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
+    approvals::{OpenQuestion, open_questions},
     args::Trace as Args,
     context::Context,
     failure::{Code, Failure},
@@ -13,7 +14,7 @@ use super::{
 };
 use crate::{
     base::{Scope, text::listed},
-    model::{AgentName, RunId},
+    model::{AgentName, MessageId, RunId},
     store::{Ledger, MessageBus, Spent, Store, Trace, TraceNode, read_costs},
 };
 
@@ -33,7 +34,7 @@ pub struct Root {
 /// Shows traces.
 pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Code, Failure> {
     let store = context.store()?;
-    let (bus, _) = context.bus(&store)?;
+    let (bus, file) = context.bus(&store)?;
     let scope = Scope::plain(context.clock().clone());
     let wake = scope.wake.clone();
     // From before the first look on, so that nothing falls between that and what follows.
@@ -48,6 +49,8 @@ pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Co
     let roots = if args.all { with_earlier_lives(&store, roots)? } else { roots };
     let now = context.is_up().then(|| context.clock().wall());
     let spent = spent_by_trace(&store)?;
+    let asking = asking(&open_questions(&store, &bus, file.as_ref())?);
+    let view = View { now, spent: &spent, whole: whole.as_ref(), asking: &asking };
     let mut trees: Vec<TraceNode> = Vec::new();
     for root in &roots {
         let Some(id) = &root.id else { continue };
@@ -56,7 +59,7 @@ pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Co
             Some((name, life)) if tree.is_missing => {
                 printer.say(&format!("{name}  the trace of life {life} is missing"));
             }
-            _ => printer.say(&draw(&tree, View { now, spent: &spent, whole: whole.as_ref() })),
+            _ => printer.say(&draw(&tree, view)),
         }
         trees.push(tree);
     }
@@ -69,6 +72,13 @@ pub fn trace(context: &Context, args: &Args, printer: &mut Printer) -> Result<Co
         return following.go_on(&scope, printer);
     }
     Ok(Code::Ok)
+}
+
+/// The traces that wait for a decision.
+fn asking(questions: &[OpenQuestion]) -> BTreeMap<RunId, MessageId> {
+    let lines = questions.iter().map(|it| &it.message.envelope);
+    let named = lines.filter_map(|it| Some((RunId::new(it.trace_id.as_deref()?).ok()?, &it.id)));
+    named.map(|(trace, question)| (trace, question.clone())).collect()
 }
 
 /// What the calls in each trace have taken.

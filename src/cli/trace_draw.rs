@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     base::{Timestamp, text::headline},
-    model::{RunId, Status},
+    model::{MessageId, RunId, Status},
     store::{Spent, Totals, TraceCall, TraceChild, TraceEvent, TraceLine, TraceNode, TracePiece},
 };
 
@@ -31,6 +31,8 @@ pub struct View<'a> {
     pub spent: &'a BTreeMap<RunId, Spent>,
     /// The one whose calls of tools are shown, too.
     pub whole: Option<&'a RunId>,
+    /// Those that wait for a decision, each with its question.
+    pub asking: &'a BTreeMap<RunId, MessageId>,
 }
 
 impl View<'_> {
@@ -71,7 +73,7 @@ fn draw_into(text: &mut String, it: &Drawn, first: &str, rest: &str) {
 }
 
 fn drawn_node(node: &TraceNode, child: Option<&TraceChild>, view: View<'_>) -> Drawn {
-    let mut lines = vec![format!("{}  {}", who(node, child), state(node, child, view.now))];
+    let mut lines = vec![format!("{}  {}", who(node, child), state(node, child, view))];
     let (is_life, works) = (is_life(node), works(node, child));
     let (first, later) = works.split_at(works.len().min(1));
     lines.extend(first.iter().filter_map(|it| it.task.clone()));
@@ -181,7 +183,7 @@ fn who(node: &TraceNode, child: Option<&TraceChild>) -> String {
     }
 }
 
-fn state(node: &TraceNode, child: Option<&TraceChild>, now: Option<Timestamp>) -> String {
+fn state(node: &TraceNode, child: Option<&TraceChild>, view: View<'_>) -> String {
     if node.is_missing {
         return "its trace is missing".to_owned();
     }
@@ -197,13 +199,17 @@ fn state(node: &TraceNode, child: Option<&TraceChild>, now: Option<Timestamp>) -
         (Some(from), Some(until)) => span(until.0.saturating_sub(from.0) - node.paused),
         _ => "an unknown time".to_owned(),
     };
-    match (&node.ended, now) {
+    match (&node.ended, view.now) {
         (Some(end), _) if is_life(node) => {
             parts.push(span(end.at));
             parts.push(format!("{}: {}", end.status, headline(&end.reason, WIDTH)));
         }
         (Some(end), _) => parts.push(span(end.at)),
-        (None, Some(now)) => parts.push(format!("running for {}", span(Some(now)))),
+        (None, Some(now)) => {
+            parts.push(format!("running for {}", span(Some(now))));
+            let question = view.asking.get(&node.id);
+            parts.extend(question.map(|id| format!("waits for `postroom approve {id}`")));
+        }
         (None, None) => parts.push(format!("cut off after {}", span(node.last))),
     }
     parts.join(", ")

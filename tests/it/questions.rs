@@ -269,3 +269,35 @@ fn attach_asks_for_a_daemon_elsewhere() {
     });
     assert_eq!(lines(&team, "lead.txt"), 1);
 }
+
+#[test]
+fn a_question_says_which_subagent_or_task_it_is_about() {
+    let team = Team::new(r#"{"teammates": {"lead": {}, "worker": {}}}"#);
+    let _daemon = team.up();
+    team.append("lead", "{\"id\":\"m\",\"content\":\"delegate general: run touch a\"}\n");
+    team.run(&["task", "add", "run touch b", "--assignee", "worker"]).ok();
+    let open = team.until("both questions", |team| {
+        let listed = team.run(&["approvals", "--json"]).ok();
+        let read = listed.lines().map(|it| serde_json::from_str(it).unwrap());
+        Some(read.collect::<Vec<Value>>()).filter(|it| it.len() == 2)
+    });
+    let (run, id) = (open[0]["trace_id"].as_str().unwrap(), open[0]["id"].as_str().unwrap());
+    let lead = format!("lead (general, subagent-{})", &run[..8]);
+    assert_eq!((&open[0]["asker"], &open[0]["by"]), (&"lead".into(), &lead.as_str().into()));
+    assert_eq!(open[1]["by"], "worker (general-purpose, task 1)");
+    let listed = team.run(&["approvals"]).ok();
+    assert!(listed.contains(&format!("{id} {lead} asks since ")), "{listed}");
+    let status = team.run(&["status"]).ok();
+    assert!(status.contains(&format!("  {lead} asks: ")), "{status}");
+    assert!(status.contains("  worker (general-purpose, task 1) asks: "), "{status}");
+    let copy = |team: &Team| team.mail("user").into_iter().find(|it| it["id"] == id);
+    let copy = team.until("its copy", copy);
+    assert!(copy["content"].as_str().unwrap().starts_with(&format!("{lead} asks: ")), "{copy}");
+    let waits = format!("waits for `postroom approve {id}`");
+    let tree = team.run(&["trace", "lead"]).ok();
+    assert_eq!(tree.matches(&waits).count(), 1, "{tree}");
+    assert!(tree.lines().any(|it| it.contains(&run[..8]) && it.contains(&waits)), "{tree}");
+    team.run(&["approve", id]).ok();
+    team.until_answer_to("m");
+    assert!(team.at("a").exists() && !team.run(&["trace", "lead"]).ok().contains(&waits));
+}

@@ -28,7 +28,8 @@ fn drawn(id: &str, traces: &[(&str, &[(u32, &str)])], now: Option<i64>) -> Strin
     let store = Store::on(journals, folder, Clock::fake(Timestamp(0))).unwrap();
     let tree = store.trace_tree(&RunId::new(id).unwrap()).unwrap();
     let now = now.map(|second| Timestamp(second * 1000));
-    draw(&tree, View { now, spent: &BTreeMap::new(), whole: Some(&tree.id) })
+    let (spent, asking) = (BTreeMap::new(), BTreeMap::new());
+    draw(&tree, View { now, spent: &spent, whole: Some(&tree.id), asking: &asking })
 }
 
 const LIFE: &[(u32, &str)] = &[
