@@ -31,6 +31,7 @@ fn a_task_that_waits_for_a_failed_one_is_told_to_the_lead() {
         team.mail("lead").into_iter().find(|line| line["msg_type"] == "event")
     });
     assert_eq!(told["content"], "task 2 (list) waits for what will not be done: 1");
+    team.until_state("scout", "idle");
     assert!(team.run(&["status", "--check"]).exits(1).out.contains("STUCK"));
     let lead = team.mail("lead").len();
     assert_eq!(lead, 1, "{}", team.everything());
