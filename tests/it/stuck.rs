@@ -26,6 +26,10 @@ fn a_task_that_waits_for_a_failed_one_is_told_to_the_lead() {
     let _daemon = team.up();
     team.run(&["task", "add", "read nothing.md"]).ok();
     team.run(&["wait", "--task", "1"]).exits(1);
+    // What is told of the second task depends on whether the end of the first was taken up before.
+    team.until("the news of the first", |team| {
+        team.mail("user").iter().any(|line| line["task_id"] == "1").then_some(())
+    });
     team.run(&["task", "add", "list", "--depends-on", "1"]).ok();
     let told = team.until("the lead's event", |team| {
         team.mail("lead").into_iter().find(|line| line["msg_type"] == "event")
