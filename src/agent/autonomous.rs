@@ -367,16 +367,17 @@ impl AutonomousAgent {
     }
 
     /// Tells what became of a call with effects that has run without its result being kept, while it
-    /// is still known that it has: a message that goes back is one that was never begun. `false` where
-    /// it can't be told, since what was cut off is a call of a subagent: then the message stays in hand.
-    pub(super) fn tell_of_cut_off(&mut self) -> Result<bool, StoreError> {
+    /// is still known that it has: a message that goes back is one that was never begun. Where what was
+    /// cut off may be a call of a subagent, that is told of the subagent, unless the message `stays` in
+    /// hand; then it gives `false`.
+    pub(super) fn tell_of_cut_off(&mut self, stays: bool) -> Result<bool, StoreError> {
         let mut is_told = true;
         if let Next::RunTool(call) = self.kept.conversation().next()
             && self.begun.as_ref() == Some(&call.id)
         {
-            if self.desk.is_repeatable(call) {
-                is_told = !self.has_died;
-            } else {
+            let is_safe = self.desk.is_repeatable(call) && !self.has_died;
+            is_told = is_safe || !(stays && self.desk.is_repeatable(call));
+            if is_told && !is_safe {
                 let result = cut_off(call);
                 self.kept.push(Turn::Result(result))?;
             }
@@ -390,7 +391,7 @@ impl AutonomousAgent {
         self.background.close();
         self.note_ended_background();
         self.give_task_back(None)?;
-        let is_told = self.tell_of_cut_off()?;
+        let is_told = self.tell_of_cut_off(true)?;
         if is_told && self.inbox.life().taken.is_some() {
             self.inbox.record(|life| life.taken = None)?;
         }

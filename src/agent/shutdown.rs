@@ -28,7 +28,7 @@ impl AutonomousAgent {
         let Some(first) = orders.first() else { return Ok(()) };
         // Whoever reads that it has stopped may rely on it: nothing that it began goes on.
         self.background.close();
-        self.tell_of_cut_off()?;
+        self.tell_of_cut_off(false)?;
         let tries = self.inbox.take(first)?;
         let left = self.left_behind(orders);
         self.office.statuses.update(&self.name, |status| status.is_ending = true);

@@ -84,3 +84,23 @@ fn a_subagent_ends_with_the_time_of_its_caller() {
     assert!(!child.contains("running for") && !child.contains("cut off"), "{tree}");
     assert_eq!(team.left_over(), 0);
 }
+
+#[test]
+fn a_shutdown_right_after_a_kill_lets_no_command_of_a_subagent_run_twice() {
+    let team = Team::new(r#"{"permission_mode": "bypass", "teammates": {"lead": {}}}"#);
+    let mut daemon = team.up();
+    let work = "delegate general: run sh -c 'echo one >> ran; touch begun; sleep 1000'";
+    team.append("lead", format!("{}\n", json!({"id": "a", "content": work})));
+    team.until("the command", |team| team.at("begun").exists().then_some(()));
+    daemon.kill();
+    team.append("lead", "{\"id\":\"s\",\"protocol\":\"shutdown\"}\n");
+    let _daemon = team.up();
+    team.until_answer_to("s");
+    team.run(&["start", "lead"]).ok();
+    let answer = team.until_answer_to("a");
+    assert!(
+        answer["content"].as_str().unwrap().contains("unknown: the daemon stopped"),
+        "{answer}"
+    );
+    assert_eq!(fs::read_to_string(team.at("ran")).unwrap(), "one\n");
+}
