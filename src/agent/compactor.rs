@@ -50,7 +50,8 @@ pub fn fit(run: &mut Run<'_>) -> Result<Shortened, StoreError> {
     let Reads::Tokens(most) = run.desk.provider.reads() else {
         return forget(run).map(|()| Ok(false));
     };
-    let (size, beside) = (size(run), beside(run));
+    let beside = beside(run);
+    let size = run.kept.conversation().size(beside);
     let room = most_of(run, most).saturating_sub(beside).max(LEAST);
     // A model that has failed to sum it up is asked again when it is half as long again.
     let is_hopeless = size < run.memo.unsummed / 2 * 3;
